@@ -11,7 +11,7 @@ UV     := VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip
 # Images that are to stay small set it: each process would compile again all that it loads.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package release site terraform reference test test-oldest test-thorough test-fast collect coverage lint types imports docs house check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package release charts site terraform reference test test-oldest test-thorough test-fast collect coverage lint types imports docs house check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -32,6 +32,9 @@ package: install ## Build the functions' packages into dist; CLOUD=gcp for one, 
 
 release: install ## Build the files of a release into dist/release; PACKAGES=no IMAGE=no for fewer
 	@$(BIN)/python -m infra.release $(if $(filter no,$(PACKAGES)),--no-packages) $(if $(filter no,$(IMAGE)),--no-image)
+
+charts: install ## Pack the Helm charts into dist/charts
+	@$(BIN)/python -m infra.charts
 
 site: install ## Build the documentation as a site into dist/site, and check its links
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs 2 -c infra/site . dist/site
@@ -58,9 +61,10 @@ terraform: install ## Format the Terraform modules, and write the tables of thei
 	terraform fmt -recursive terraform
 	@$(BIN)/python -m infra.terraform_tables
 
-reference: install ## Write the generated parts of docs/reference: commands and settings
+reference: install ## Write the generated parts of the docs: commands, settings and values of the charts
 	@$(BIN)/python -m infra.cli_page
 	@$(BIN)/python -m infra.settings_page
+	@$(BIN)/python -m infra.charts_page
 
 # Some tests wait for servers while others compute, so there is one worker more than cores; each needs
 # up to 2 GB. Files begin in the order of tests/conftest.py, which also says which tests need only
@@ -95,7 +99,7 @@ lint: install ## Lint, and check the formatting
 	$(BIN)/ruff format --check $(CODE)
 
 types: install ## Check the types
-	$(BIN)/mypy shared infra functions
+	$(BIN)/mypy shared infra functions tests/lab
 
 imports: install ## Check that the layers hold
 	$(BIN)/lint-imports --verbose --no-cache
@@ -121,8 +125,8 @@ oracle: install ## Build the Go oracle that template tests compare with (once)
 
 fuzz: oracle control-plane ## Play 5,000 histories, and fuzz the template engine, for some minutes; FUZZ=1000 for longer
 	PYTHONPATH=. $(BIN)/python -m tests.fakes.histories $$(($(or $(FUZZ),100) * 50))
-	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 tests/unit/stages/test_deaths.py
-	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 -m rest tests/unit/stages tests/unit/fleet
+	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 tests/unit/histories/test_deaths.py
+	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 -m rest tests/unit
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/functions/test_fuzzed_requests.py
 	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \
@@ -132,7 +136,7 @@ fuzz: oracle control-plane ## Play 5,000 histories, and fuzz the template engine
 MUTANTS = build/mutants
 mutants: install ## Break one MODULE in small ways, and list what TESTS do not notice; WORKERS=1 for less load
 	@test -n "$(MODULE)" -a -n "$(TESTS)" || { \
-	  echo "make mutants MODULE=shared/bellhop/catalog/dependencies.py TESTS=tests/unit/engine/test_order.py" >&2; exit 1; }
+	  echo "make mutants MODULE=shared/bellhop/catalog/dependencies.py TESTS=tests/unit/catalog/test_dependencies.py" >&2; exit 1; }
 	@rm -rf $(MUTANTS) && mkdir -p $(MUTANTS) && ln -s $(CURDIR)/shared $(MUTANTS)/src
 	@ln -s $(addprefix $(CURDIR)/,docs functions infra pyproject.toml tests) $(MUTANTS)
 	@printf '%s\n' '[mutmut]' 'source_paths = src' 'only_mutate = $(MODULE:shared/%=src/%)' 'also_copy =' \

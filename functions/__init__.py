@@ -1,1 +1,1 @@
-"""The entry points in the clouds, a folder a stage: wiring alone."""
+"""Entry points of the clouds: a folder for each stage, with wiring only."""

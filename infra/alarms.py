@@ -1,6 +1,6 @@
-"""The alarms of Bellhop wherever it runs: the rules of `bellhop serve`, and both Terraform modules.
+"""The alarms of Bellhop in all runtimes: the rules of `bellhop serve`, and both Terraform modules.
 
-Who adds an alarm to one of the three adds a row here, or a field of a row. Tests compare the
+An alarm of one of the three needs a row here, or a field of a row. Tests compare the
 rules in docs/examples/monitoring/alerts.yaml, `alarms.tf` of each module, and the pages with it.
 """
 

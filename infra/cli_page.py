@@ -14,8 +14,8 @@ from pathlib import Path
 
 import click
 
-from bellhop.cli.commands import orphans
-from bellhop.cli.examples import Exampled
+from bellhop.cli.command import Exampled
+from bellhop.cli.commands.delete import orphans
 from bellhop.cli.main import cli
 from infra.generated_blocks import fill, table
 
@@ -34,9 +34,9 @@ _OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*(?: (?:wide|json|yaml))?")
 
 def commands() -> Mapping[str, click.Command]:
     """Return every command and group by its whole name, a group before its commands."""
-    found = dict(_walk(cli, "bellhop"))
+    found = dict(_list_commands(cli, "bellhop"))
     # Not a group's command: `delete` reads its first word as a kind, or as this.
-    return {**found, "bellhop delete orphans": orphans.command}
+    return {**found, "bellhop delete orphans": orphans}
 
 
 def written() -> str:
@@ -65,14 +65,14 @@ def block(name: str, every: Mapping[str, click.Command]) -> str:
     return "\n".join(parts)
 
 
-def _walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+def _list_commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
     yield name, command
     if isinstance(command, click.Group):
         context = click.Context(command)
         for each in command.list_commands(context):
             found = command.get_command(context, each)
             assert found is not None
-            yield from _walk(found, f"{name} {each}")
+            yield from _list_commands(found, f"{name} {each}")
 
 
 def _options(command: click.Command) -> Iterator[click.Option]:
@@ -108,7 +108,6 @@ def _marked(text: str) -> str:
 
 
 def main() -> None:
-    """Write the page."""
     PAGE.write_text(written())
     sys.stdout.write(f"wrote {PAGE}\n")
 

@@ -31,6 +31,7 @@ LIBRARY = ROOT / "shared" / "bellhop"
 CLOUDS: Mapping[str, str] = {"aws": "AWS", "gcp": "Google Cloud"}
 
 UNITS = {
+    "image": "image",
     "_seconds": "seconds",
     "_days": "days",
     "_megabytes": "MiB",
@@ -63,14 +64,14 @@ def written() -> str:
 
 def settings_table() -> str:
     """Return a row for each setting: its default, its unit, where it counts, and what it means."""
-    told = meanings(LIBRARY / "settings.py")
+    meaning_of = meanings(LIBRARY / "settings.py")
     rows = [
         (
             f"`BELLHOP_{field.name.upper()}`",
             _number(field.default),
             unit(field.name, field.default),
             homes(field.name),
-            told[field.name],
+            meaning_of[field.name],
         )
         for field in fields(Settings)
     ]
@@ -90,16 +91,15 @@ def meanings(module: Path) -> dict[str, str]:
 
 
 def unit(name: str, default: object) -> str:
-    """Tell in what a setting is counted."""
     if isinstance(default, timedelta):
         return "seconds"
-    if isinstance(default, str):
+    if isinstance(default, str) and not name.endswith("image"):
         return "word" if default else "list"
     return next((each for end, each in UNITS.items() if name.endswith(end)), "count")
 
 
 def homes(name: str) -> str:
-    """Tell where a setting counts."""
+    """Return the stages that read a setting."""
     asked = re.compile(rf"settings\.{name}\b")
     readers = {
         _composition(path) for path in LIBRARY.rglob("*.py") if asked.search(path.read_text())
@@ -145,8 +145,8 @@ def terraform_table() -> str:
     for name in sorted({name for of in variables.values() for name in of}):
         blocks = [of.get(name) for of in variables.values()]
         defaults = [_default(each) for each in blocks]
-        told = [each.text("description") if each else "" for each in blocks]
-        rows.append((f"`{name}`", *defaults, _told(told)))
+        meaning_of = [each.text("description") if each else "" for each in blocks]
+        rows.append((f"`{name}`", *defaults, _meaning(meaning_of)))
     return table(("Variable", *CLOUDS.values(), "Meaning"), rows)
 
 
@@ -166,7 +166,7 @@ def environment_table() -> str:
     for name in sorted({name for cloud in CLOUDS for name in set_by(cloud)}):
         stages = [", ".join(set_by(cloud).get(name, ())) for cloud in CLOUDS]
         rows.append(
-            (f"`{name}`", *stages, _told([told_by(cloud).get(name, "") for cloud in CLOUDS]))
+            (f"`{name}`", *stages, _meaning([describe(cloud).get(name, "") for cloud in CLOUDS]))
         )
     return table(("Variable", *CLOUDS.values(), "Meaning"), rows)
 
@@ -177,8 +177,8 @@ def set_by(cloud: str) -> dict[str, Sequence[str]]:
     own = _OF_ONE.search(text)
     assert own, f"the module for {cloud} says nothing of single functions"
     found = {name: ["all"] for name in _names(text[: own.start()] + text[own.end() :])}
-    for stage, told in re.findall(r"^    (\w+) += (.*)$", own[1], re.MULTILINE):
-        for name in _names(told):
+    for stage, meaning_of in re.findall(r"^    (\w+) += (.*)$", own[1], re.MULTILINE):
+        for name in _names(meaning_of):
             if found.setdefault(name, []) != ["all"]:
                 found[name].append(stage)
     return dict(found)
@@ -195,7 +195,7 @@ def read_by(cloud: str) -> set[str]:
     return {text for text in texts if _VARIABLE.fullmatch(text)} | {HELM.variable, KUBECTL.variable}
 
 
-def told_by(cloud: str) -> dict[str, str]:
+def describe(cloud: str) -> dict[str, str]:
     """Return what the modules that read them say of each."""
     readers = (
         LIBRARY / "runtime" / cloud / "resources.py",
@@ -209,8 +209,8 @@ def told_by(cloud: str) -> dict[str, str]:
     }
 
 
-def _told(meanings: Sequence[str]) -> str:
-    """Tell the one meaning that all clouds have, or each of its own."""
+def _meaning(meanings: Sequence[str]) -> str:
+    """Return the one meaning of all clouds, or that of each."""
     if len({*meanings} - {""}) == 1:
         return "".join(dict.fromkeys(meanings))
     return " ".join(
@@ -223,7 +223,6 @@ def _names(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Write the page."""
     PAGE.write_text(written())
     sys.stdout.write(f"wrote {PAGE}\n")
 

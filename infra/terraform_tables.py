@@ -1,6 +1,6 @@
 """Read variables, outputs and files of a Terraform module, and write its README's tables.
 
-What is read is formatted by `terraform fmt`: a block begins and ends in the first column, and its
+The files are formatted by `terraform fmt`: a block begins and ends in the first column, and its
 attributes stand two blanks to the right. Run as `python -m infra.terraform_tables`, it writes the
 tables of each module's README between the marks that are there.
 """

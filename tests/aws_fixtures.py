@@ -1,4 +1,4 @@
-"""AWS for tests: one moto server in a session, started by the first test that wants it.
+"""AWS for tests: one moto server in a session, started by the first test that needs it.
 
 With `--live` the contract suites run in a real account instead (live.py), and whatever needs the
 moto server itself is skipped. Nothing in it is emptied between tests: each makes what it needs
@@ -15,9 +15,9 @@ import pytest
 from botocore.config import Config
 
 from bellhop.adapters.aws.services import Services
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests import live
 from tests.contract.rigs.aws import Rig, install
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
 Asked = Callable[[], dict[str, int]]
 

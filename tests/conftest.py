@@ -1,4 +1,4 @@
-"""What all tests share: clusters and AWS on demand, and an environment that tells them nothing."""
+"""What all tests share: clusters and AWS on demand, and an environment without settings."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ _REST = re.compile(
     r"tests/(benchmarks|cli|fakes|functions|golden|package|terraform)/"
     r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_|release|site)"
     r"|tests/contract/test_(helm|live|registries|(?!kube)\w+_api_server)"
-    r"|tests/flow/test_(checks|elsewhere|health|isolation|local|loops|modes|nats|operating|outages)"
-    r"|tests/flow/test_(processes|renewing|steps|templated)"
+    r"|tests/flow/test_(checks|elsewhere|health|isolation|local|nats|operating|outages|renewing)"
+    r"|tests/flow/test_templated"
     r"|tests/unit/(adapters/gcp/test_queue|gotemplate/test_oracle)"
 )
 """What only `make check` runs, beside what is marked so: clouds from Terraform to zips, our tools,
@@ -137,7 +137,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 def pytest_collection_finish() -> None:
     """Leave all that was collected out of later garbage collections, and have fewer of them.
 
-    It is hundreds of thousands of objects: a collection that walks them takes a third of a second,
+    It is hundreds of thousands of objects: a collection that visits them takes a third of a second,
     a twentieth of the whole run, in the midst of what a test measures. The many short-lived objects
     of tests are looked through thirty times as seldom, which saves another twentieth.
     """
@@ -174,7 +174,7 @@ def _is_rest(item: pytest.Item) -> bool:
 
 
 def _keep_in_memory() -> None:
-    """Have temporary folders in memory where it has room: an fsync takes a disk 20 ms."""
+    """Have temporary folders in memory if they fit there: an fsync takes a disk 20 ms."""
     roomy = Path(_MEMORY).is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_BYTES
     if "TMPDIR" not in os.environ and roomy:
         os.environ["TMPDIR"] = _MEMORY

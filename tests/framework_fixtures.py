@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.lab.frameworks import install
 from infra.package.build import STAGES
 from infra.package.sources import lay_out
+from tests.lab.frameworks import install
 from tests.once import make_once
 
 

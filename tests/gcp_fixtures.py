@@ -1,4 +1,4 @@
-"""Google Cloud for tests: its own emulators, each started once by the first test that wants it.
+"""Google Cloud for tests: its own emulators, each started once by the first test that needs it.
 
 Nothing in them is emptied between tests: each takes a project of its own, of which any exists.
 With `--live-project` the contract suites run in a real project instead (live_google.py), and
@@ -17,13 +17,13 @@ from bellhop.adapters.gcp.secrets import COLLECTION
 from bellhop.adapters.gcp.store import DATABASE, ITEMS
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
-from infra.lab.google import FIRESTORE, PUBSUB, Emulator, Program
-from infra.lab.google_container import Gke
-from infra.lab.google_front import Front
-from infra.lab.google_secrets import SecretManager
-from infra.lab.google_storage import Storage
 from tests import live_google
 from tests.kube_fixtures import as_after_boot
+from tests.lab.google import FIRESTORE, PUBSUB, Emulator, Program
+from tests.lab.google_container import Gke
+from tests.lab.google_front import Front
+from tests.lab.google_secrets import SecretManager
+from tests.lab.google_storage import Storage
 from tests.missing import required
 
 
@@ -34,7 +34,7 @@ def live_project(pytestconfig: pytest.Config) -> live_google.Project | None:
 
 
 @pytest.fixture(scope="session")
-def lab_alone(live_project: live_google.Project | None) -> None:
+def only_lab(live_project: live_google.Project | None) -> None:
     """Skip what is about the lab where a run is about Google."""
     if live_project:
         pytest.skip("it is about servers of the lab, and this run is about Google")
@@ -49,43 +49,43 @@ def _started(program: Program, folders: pytest.TempPathFactory) -> Iterator[Emul
 
 
 @pytest.fixture(scope="session")
-def firestore(lab_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+def firestore(only_lab: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """The session's Firestore.
 
-    The first test that wants it waits until the emulator has booted.
+    The first test that needs it waits until the emulator has booted.
     """
-    del lab_alone
+    del only_lab
     yield from _started(FIRESTORE, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def pubsub(lab_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+def pubsub(only_lab: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """The session's Pub/Sub.
 
-    The first test that wants it waits until the emulator has booted.
+    The first test that needs it waits until the emulator has booted.
     """
-    del lab_alone
+    del only_lab
     yield from _started(PUBSUB, tmp_path_factory)
 
 
 @pytest.fixture
 def front(firestore: Emulator) -> Iterator[Front]:
-    """The session's Firestore, which counts what it is asked, and fails where told."""
+    """The session's Firestore, which counts its requests, and fails on demand."""
     with Front(firestore.address) as before:
         yield before
 
 
 @pytest.fixture(scope="session")
-def secret_manager(lab_alone: None) -> Iterator[SecretManager]:
+def secret_manager(only_lab: None) -> Iterator[SecretManager]:
     """The session's Secret Manager."""
-    del lab_alone
+    del only_lab
     with SecretManager() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def _storage(lab_alone: None) -> Iterator[Storage]:
-    del lab_alone
+def _storage(only_lab: None) -> Iterator[Storage]:
+    del only_lab
     with Storage() as server:
         yield server
 
@@ -147,9 +147,9 @@ def shared_place(
 
 
 def _with_queues(place: str, pubsub: Emulator) -> str:
-    told = json.loads(place)
-    told["emulators"]["PUBSUB_EMULATOR_HOST"] = pubsub.address
-    return json.dumps(told)
+    stored = json.loads(place)
+    stored["emulators"]["PUBSUB_EMULATOR_HOST"] = pubsub.address
+    return json.dumps(stored)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Real clusters for tests: booted once in a session, by the first test that wants one.
+"""Real clusters for tests: booted once in a session, by the first test that needs one.
 
 Use as a plugin (`pytest_plugins = ["tests.kube_fixtures"]`). Each test finds its clusters as
 they were after boot. `stop()` and `start()` of a cluster play an outage; a cluster that a test
@@ -30,7 +30,7 @@ def control_plane(
 ) -> Iterator[ControlPlane]:
     """The session's control plane, without clusters of its own.
 
-    The first test that wants it waits until etcd has started.
+    The first test that needs it waits until etcd has started.
     """
     with ControlPlane(control_plane_binaries, tmp_path_factory.mktemp("lab") / "state") as plane:
         yield plane
@@ -40,7 +40,7 @@ def control_plane(
 def two_clusters(control_plane: ControlPlane) -> tuple[Cluster, Cluster]:
     """Two clusters, as the last test left them.
 
-    The first test that wants them waits until their API servers have booted.
+    The first test that needs them waits until their API servers have booted.
     """
     source, destination = control_plane.start_clusters("source", "destination")
     return source, destination

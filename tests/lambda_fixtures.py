@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.lab.lambdas import Lambdas
 from infra.package.build import STAGES, build
 from infra.package.interpreter import find_interpreter, machine_architecture
 from infra.package.programs import ARCHITECTURE
+from tests.lab.lambdas import Lambdas
 from tests.missing import missing, required
 from tests.once import make_once
 
@@ -27,7 +27,7 @@ def interpreter() -> Path:
 def built(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:  # noqa: ARG001
     """The zips for the architecture of this machine, by their names without the build ID.
 
-    The first test of a run that wants them waits until they are built, and what is in them is
+    The first test of a run that needs them waits until they are built, and what is in them is
     compiled.
     """
     here = [machine_architecture()]
@@ -43,13 +43,13 @@ def packages(built: Mapping[str, Path]) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def cel_layer(built: Mapping[str, Path]) -> Path:
-    """The zip of the layer that brings CEL."""
+    """The zip of the layer that has CEL."""
     return built[f"layer-cel-{machine_architecture()}"]
 
 
 @pytest.fixture(scope="session")
 def helm_layer(built: Mapping[str, Path]) -> Path:
-    """The zip of the layer that brings Helm; there is none for another architecture."""
+    """The zip of the layer that has Helm; there is none for another architecture."""
     here = machine_architecture()
     if here != ARCHITECTURE:
         missing(f"there is no Helm for {here}")

@@ -1,4 +1,4 @@
-"""A real AWS account for the contract suites, on demand alone.
+"""A real AWS account for the contract suites, only on demand.
 
     pytest tests/contract -k aws --live PREFIX --live-account ID --live-region REGION
 
@@ -37,11 +37,11 @@ class Live:
 
     @property
     def endpoint(self) -> str:
-        """Tell the endpoint of a place in this account."""
+        """Return the endpoint of a place in this account."""
         return f"{LIVE}{self.region}"
 
     def confirm(self) -> None:
-        """See that the credentials at hand are the account's that was named; end the run if not."""
+        """Check that the present credentials are those of the named account; end the run if not."""
         services = Services(region=self.region)
         who = services.call("sts", "get_caller_identity", {}, doing="ask which account this is")
         services.close()

@@ -1,4 +1,4 @@
-"""A real project of Google Cloud for the contract suites, on demand alone.
+"""A real project of Google Cloud for the contract suites, only on demand.
 
     pytest tests/contract -k gcp --live PREFIX --live-project ID --live-region REGION
 
@@ -25,7 +25,7 @@ from tests.contract.rigs.gcp import Rig
 _STORAGE = "https://storage.googleapis.com/storage/v1/b"
 
 SILENCE: Mapping[str, str] = {"NO_GCE_CHECK": "true", "CLOUDSDK_CONFIG": "/nowhere"}
-"""What keeps Google's libraries from finding credentials on this machine."""
+"""Settings that keep Google's libraries from finding credentials on this machine."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Project:
     def install(self) -> str:
         """Make an installation of its own; return its place."""
         name = f"{self.prefix}-{uuid4().hex[:12]}"
-        told = {"name": name, "location": self.region}
+        options = {"name": name, "location": self.region}
         services = Services(self.project, emulators=self.emulators)
         services.ask(
             "POST",
             f"{_STORAGE}?project={self.project}",
             doing=f"make the bucket '{name}'",
-            body=json.dumps(told).encode(),
+            body=json.dumps(options).encode(),
             headers={"Content-Type": "application/json"},
         )
         services.close()
@@ -93,20 +93,20 @@ def chosen(config: pytest.Config) -> Project | None:
 
 def remove(place: str) -> None:
     """Delete all that was made at a place."""
-    rig, told = Rig(place), json.loads(place)
+    rig, options = Rig(place), json.loads(place)
     for secret in list(rig.secrets().names()):
         rig.secrets().delete(secret)
-    database = f"projects/{told['project']}/databases/{told['database']}"
-    for collection in (told["items"], told["secrets"]):
+    database = f"projects/{options['project']}/databases/{options['database']}"
+    for collection in (options["items"], options["secrets"]):
         while names := _documents(rig.services, f"{database}/documents", collection):
             writes = [{"delete": name} for name in names]
             request = {"database": database, "writes": writes}
             rig.services.call("firestore", "commit", request, doing="delete documents")
-    bucket = f"{_STORAGE}/{told['bucket']}"
+    bucket = f"{_STORAGE}/{options['bucket']}"
     while names := _objects(rig.services, bucket):
         for name in names:
             rig.services.ask("DELETE", f"{bucket}/o/{name}", doing="delete an object")
-    rig.services.ask("DELETE", bucket, doing=f"delete the bucket '{told['bucket']}'")
+    rig.services.ask("DELETE", bucket, doing=f"delete the bucket '{options['bucket']}'")
     rig.close()
 
 
@@ -127,5 +127,5 @@ def _documents(services: Services, parent: str, collection: str) -> list[str]:
 
 
 def _objects(services: Services, bucket: str) -> list[str]:
-    told = json.loads(services.ask("GET", f"{bucket}/o", doing="list objects"))
-    return [each["name"].replace("/", "%2F") for each in told.get("items", ())]
+    listed = json.loads(services.ask("GET", f"{bucket}/o", doing="list objects"))
+    return [each["name"].replace("/", "%2F") for each in listed.get("items", ())]

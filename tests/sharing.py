@@ -35,11 +35,13 @@ _GROUPS = {
         r"tests/(benchmarks|flow)/"
         r"|tests/docs/test_(commands|\w+_page)\.py"
         r"|tests/contract/test_(helm|kube|strange_charts|\w+_api_server)"
-        r"|tests/infra/test_(forwarder_(events|flood|image|outages|setup)|lab_clusters|manifests|release)"
+        r"|tests/infra/test_(chart_install|forwarder_(events|flood|image|outages|setup)|lab_clusters)"
+        r"|tests/infra/test_(manifests|release)"
         r"|tests/package/test_running"
-        r"|tests/unit/cli/test_(diff_profiles|import_sveltos|install|login|redeploy|register\w*|rights)\.py"
-        r"|tests/unit/fleet/test_(direct|other_installations|re\w+|senders|service_account|silence)\.py"
-        r"|tests/unit/stages/test_(hosting|pipeline|touched)\.py"
+        r"|tests/unit/cli/test_(configuration_doctor|diff_profiles|import_sveltos|install|install_crds|login|redeploy|register\w*|rights)\.py"
+        r"|tests/unit/configuration/test_clusters\.py"
+        r"|tests/unit/registration/test_(direct|other_installations|re\w+|secrecy|senders|service_account)\.py"
+        r"|tests/unit/(deploy/features/test_management_cluster|events/test_pipeline|declarations/test_fan_out)\.py"
     ),
 }
 """Files that need the emulators of clouds, and other files that need a cluster."""
@@ -123,8 +125,8 @@ def require_listed(items: Sequence[pytest.Item]) -> None:
     needing = {
         item.nodeid for item in items if "control_plane" in getattr(item, "fixturenames", ())
     }
-    alone = {each for each in needing if not (group_of(each) or each.startswith(_APART))}
-    files = {nodeid.partition("::")[0] for nodeid in alone}
+    ungrouped = {each for each in needing if not (group_of(each) or each.startswith(_APART))}
+    files = {nodeid.partition("::")[0] for nodeid in ungrouped}
     if files:
         raise pytest.UsageError(
             f"add to tests/sharing.py, for the cluster: {', '.join(sorted(files))}"

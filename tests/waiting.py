@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from bellhop.adapters.kube.client import KubeClient, Right
 
 T = TypeVar("T")
 
@@ -32,3 +35,18 @@ def eventually(
             raise AssertionError(f"waited {patience * PATIENCE:.0f} s in vain until {late}")
         time.sleep(pause)
     return found
+
+
+def await_rights(
+    admin: KubeClient, account: str, granted: Collection[Right], denied: Collection[Right] = ()
+) -> None:
+    """Wait until the rights of a service account count in its cluster.
+
+    An API server learns of a role and of its binding a moment after it stored them.
+    """
+    acting = admin.acting_as(account)
+    checks = [*granted, *denied]
+    eventually(
+        lambda: f"'{account}' lacks {[*denied]} alone, and not {acting.rights(checks)}",
+        lambda: acting.rights(checks) == [*denied],
+    )

@@ -11,23 +11,22 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
-    from bellhop.adapters.metrics import Prometheus
     from bellhop.catalog.cache import Catalogs
-    from bellhop.deploy.reconciler import ProfileReconciler
+    from bellhop.configuration.notifier import StatusNotifier
     from bellhop.runtime.cloud.charts import tools
+    from bellhop.runtime.cloud.reconciler import make_reconciler
     from bellhop.runtime.gcp.access import access_of, secrets_of
     from bellhop.runtime.gcp.push import Push
     from bellhop.runtime.gcp.resources import Resources
-    from bellhop.state.worker_pool import HELPERS, WorkerPool
+    from bellhop.runtime.handlers import Handlers
+    from bellhop.state.messages import Apply
 
 
-def _stage(here: Resources) -> ProfileReconciler:
+def _stage(here: Resources) -> Handlers:
     access, catalogs = access_of(here, secrets_of(here)), Catalogs(here.records)
-    publisher, settings, log = here.publisher, here.settings, here.log
-    metrics, hands = Prometheus(here.contents), WorkerPool(HELPERS)
-    return ProfileReconciler(
-        catalogs, access, publisher, settings, log, metrics=metrics, hands=hands, tools=tools(here)
-    )
+    reconciler = make_reconciler(here, catalogs, access, tools(here))
+    follow = StatusNotifier(here.records, catalogs, here.publisher).follow
+    return Handlers("charts", {Apply: reconciler.handle}, follow)
 
 
 _push = Push(_stage)

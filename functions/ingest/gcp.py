@@ -1,4 +1,4 @@
-"""Ingest on Cloud Run functions, behind its own URL, and behind another for Eventarc alone."""
+"""Ingest on Cloud Run functions, behind its own URL, and behind another for Eventarc only."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def handle(request: Request) -> Reply:
 
 @functions_framework.http
 def hear(request: Request) -> Reply:
-    """Answer one event of Google's own, in a function that lets nobody in but Eventarc."""
+    """Answer one event of Google, in a function that only Eventarc may call."""
     return _front.hear(request)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bellhop.runtime.cloud.loading import undisturbed
 
 with undisturbed():
-    from bellhop.runtime.aws.tick import Tick
-    from bellhop.runtime.cloud.due import Due
+    from bellhop.runtime.aws.resources import from_environment
+    from bellhop.runtime.cloud.tick import Due, Ticker
 
 
-handle = Tick(Due)
+handle = Ticker(Due, from_environment)

@@ -8,22 +8,23 @@ with undisturbed():
     import functions_framework
     from cloudevents.http import CloudEvent
 
-    from bellhop.diagnosis.cluster_alerts import ClusterAlerts
-    from bellhop.extras.health.notifier import HealthNotifier
-    from bellhop.registration.due_renewals import Renewals
-    from bellhop.resync.resync import Resyncer
+    from bellhop.configuration.notifier import StatusNotifier
+    from bellhop.diagnosis.cluster_status import ClusterAlerts
+    from bellhop.runtime.gcp.access import OwnGke
     from bellhop.runtime.gcp.installation import installation
     from bellhop.runtime.gcp.push import Push
     from bellhop.runtime.gcp.resources import Resources
+    from bellhop.runtime.handlers import Handlers
+    from bellhop.runtime.handlers.sweep import make_sweep_table
+    from bellhop.state.messages import Resync
 
 
-def _stage(here: Resources) -> HealthNotifier:
+def _stage(here: Resources) -> Handlers:
     whole = installation(here)
-    sweep = Resyncer(
-        here.records, whole.catalogs, whole.access, here.publisher, here.settings, here.log
-    )
-    alerts = ClusterAlerts(whole, sweep)
-    return HealthNotifier(whole, Renewals(whole, alerts, here.log), here.log)
+    table = make_sweep_table(whole, here.log, OwnGke(here.services))
+    table[Resync] = ClusterAlerts(whole, table[Resync]).handle
+    follow = StatusNotifier(whole.records, whole.catalogs, whole.publisher).follow
+    return Handlers("sweep", table, follow)
 
 
 _push = Push(_stage)

@@ -1,6 +1,6 @@
-"""When objects came to be as somebody waits for them, by a watch.
+"""The times at which objects appear, by a watch.
 
-Who asks for one again and again keeps the API server, and one of few cores, from what is measured.
+Polling for an object would load the API server, and one of few cores, during the measurement.
 """
 
 from __future__ import annotations

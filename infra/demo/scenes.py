@@ -1,4 +1,4 @@
-"""What the demo shows, scene by scene, and the timeline it prints from the ledger."""
+"""The scenes of the demo, and the timeline that it prints from the event log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.diagnosis import timeline
-from bellhop.state.record import Entry
+from bellhop.state.event_log import Entry
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
@@ -49,7 +49,7 @@ def next_step(*, kept: bool) -> str:
 
 
 class Scenes:
-    """Plays the examples of the docs on a stand and tells what happens."""
+    """Plays the examples of the docs on a stand and prints what happens."""
 
     def __init__(
         self, console: Console, stand: Stand, source: Cluster, destination: Cluster
@@ -63,7 +63,6 @@ class Scenes:
         self._begun = time.monotonic()
 
     def play(self) -> None:
-        """Play all scenes."""
         self._set_the_stage()
         self._discover_services("service-discovery", "EventTrigger")
         self._stand.do("delete", "-f", str(_EXAMPLES / "service-discovery"))
@@ -105,7 +104,7 @@ class Scenes:
         )
 
     def close(self) -> None:
-        """Let go of the clusters."""
+        """Close the clients of the clusters."""
         self._stand.close()
         self._source.close()
         self._destination.close()
@@ -209,7 +208,7 @@ class Scenes:
             for path in rule["http"]["paths"]
         ]
 
-    # Telling --------------------------------------------------------------------------------
+    # Printing -------------------------------------------------------------------------------
 
     def _title(self, text: str) -> None:
         self._console.print(f"\n[bold]{text}[/bold]")
@@ -232,14 +231,14 @@ class Scenes:
                 raise RuntimeError(f"waited {_PATIENCE:.0f} s in vain until {what}.\n{said}")
             time.sleep(0.005)
         took = (time.monotonic() - self._begun) * 1000
-        time.sleep(0.8)  # The lines of the ledger are written together, half a second later.
+        time.sleep(0.8)  # Entries of the event log are written together, half a second later.
         self._timeline()
         self._console.print(f"    [green]✓[/green] {what} [dim]({took:.0f} ms)[/dim]")
 
     def _timeline(self) -> None:
-        """Print what the ledger has got since the last time."""
+        """Print the entries of the event log since the last time."""
         day = datetime.now(UTC).date().isoformat()
-        for mark, entry in timeline.lines(self._stand.records(), day, after=self._mark):
+        for mark, entry in timeline.read_day(self._stand.records(), day, after=self._mark):
             self._mark = mark
             if entry.trace:
                 self._console.print(_line(entry), soft_wrap=True)

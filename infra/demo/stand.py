@@ -28,17 +28,17 @@ from bellhop.state.records import Records
 from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
 
-_READY = 20.0
+_READY = 60.0
 _DAY = 86_400
 _INHERITED = ("PATH", "PYTHONPATH", "HOME", "LANG")
 
 
 class Registered(Protocol):
-    """What the stand needs of a cluster of the lab."""
+    """A cluster of the lab, as the stand uses it."""
 
     @property
     def name(self) -> str:
-        """Tell the cluster's name."""
+        """Return the cluster's name."""
         ...
 
     def kubeconfig(self, path: Path | None = None) -> dict[str, object]:
@@ -184,14 +184,14 @@ class Stand:
         asked = datetime.now(UTC)
         resyncs = self._installation().queues["sweep"]
 
-        def swept() -> bool:
+        def resynced() -> bool:
             at = self.records().health.get(cluster).value.swept_at
             left = resyncs.backlog()
             return at is not None and at > asked and not left.waiting + left.held
 
         deadline = time.monotonic() + _READY
         self.do("resync", cluster)
-        while not swept():
+        while not resynced():
             if time.monotonic() > deadline:
                 raise RuntimeError(f"cluster {cluster} is never resynced")
             time.sleep(0.02)
@@ -206,7 +206,7 @@ class Stand:
         return self._opened
 
     def close(self) -> None:
-        """Let go of the state folder; the nursery ends the processes."""
+        """Close the state folder; the nursery ends the processes."""
         if self._opened:
             self._opened.close()
             self._opened = None

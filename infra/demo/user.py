@@ -37,6 +37,7 @@ _CLUSTER_SCOPED = frozenset(
     {"CustomResourceDefinition", "Namespace", "ValidatingWebhookConfiguration"}
 )
 _MERGE = "application/merge-patch+json"
+_APPLY = "application/apply-patch+yaml"
 _TIMEOUT = 10.0
 _TOO_MANY = 429
 _TRIES = 30
@@ -59,9 +60,13 @@ class User:
         )
 
     def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Create an object."""
         key = ObjectKey.of(manifest)
         return self._ask("POST", _path(key.gvk, key.namespace, ""), manifest)
+
+    def apply(self, manifest: Mapping[str, Any], manager: str = "kubectl") -> dict[str, Any]:
+        """Create or change an object by server-side apply, as `kubectl` and Flux do."""
+        query = f"?fieldManager={manager}&force=true"
+        return self._ask("PATCH", _path(*ObjectKey.of(manifest)) + query, manifest, _APPLY)
 
     def patch(self, key: ObjectKey, change: Mapping[str, Any], sub: str = "") -> dict[str, Any]:
         """Change an object, or a subresource of it, by a merge patch."""
@@ -73,7 +78,6 @@ class User:
         return self.patch(key, {"status": {"loadBalancer": {"ingress": [{"ip": ip}]}}}, "status")
 
     def delete(self, key: ObjectKey) -> None:
-        """Delete an object."""
         self._ask("DELETE", _path(*key))
 
     def get(self, key: ObjectKey) -> dict[str, Any] | None:
@@ -111,7 +115,6 @@ class User:
                     yield event["object"]
 
     def close(self) -> None:
-        """Close the connections."""
         self._pool.clear()
 
     def _ask(
@@ -138,4 +141,5 @@ class User:
 def _path(gvk: GVK, namespace: str, name: str) -> str:
     root = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
     scope = f"/namespaces/{namespace}" if namespace and gvk.kind not in _CLUSTER_SCOPED else ""
-    return f"{root}{scope}/{_PLURALS[gvk.kind]}" + (f"/{name}" if name else "")
+    plural = _PLURALS.get(gvk.kind, f"{gvk.kind.lower()}s")
+    return f"{root}{scope}/{plural}" + (f"/{name}" if name else "")

@@ -10,5 +10,5 @@ RBAC and pruning are not worth imitating. The lab therefore finds or builds the 
     with ControlPlane(find(), folder) as plane:
         source, destination = plane.start_clusters("source", "destination")
 
-The clusters listen on the loopback address alone and end with the process that started them.
+The clusters listen only on the loopback address and end with the process that started them.
 """

@@ -1,6 +1,6 @@
 """Remember how a fresh cluster looks in etcd, and set it back to that.
 
-Deleting behind the API server's back is safe because its watch tells it; what follows late are
+Deleting behind the API server's back is safe because its watch reports it; what follows late are
 its caches, so those whose lag could reach into the next test are waited for.
 """
 
@@ -16,7 +16,7 @@ from infra.lab.etcd import Entry, Etcd
 Get = Callable[[str], tuple[int, bytes]]
 """GET a path of the API server: the status and the body, or OSError where it is down."""
 
-# The servers and controllers refresh these on their own; a test's traces are elsewhere.
+# The servers and controllers refresh these on their own; a test leaves none of them.
 _RESTLESS = ("masterleases/", "leases/", "events/", "apiregistration.k8s.io/apiservices/")
 
 # What the server decides by, and so must have forgotten before the next test begins.
@@ -35,7 +35,7 @@ _CACHED = {
     "validatingwebhookconfigurations/": f"{_ADMISSION}/validatingwebhookconfigurations",
     _CRDS: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 }
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 class Baseline:

@@ -27,9 +27,9 @@ from infra.lab.binaries import (
     said_version,
 )
 from infra.lab.progress import Progress
-from infra.lab.workshop import Workshop, only_one, sweep, workshop
+from infra.lab.workshop import Workshop, only_one, remove_leftovers, workshop
 
-Recipe = Callable[[AbstractSet[str], Workshop], Mapping[str, Path]]
+Builder = Callable[[AbstractSet[str], Workshop], Mapping[str, Path]]
 
 _NEEDED_BYTES = 4 * 10**9  # The compiler's cache and the unpacked source: 2.6 GB, measured.
 
@@ -37,13 +37,13 @@ _NEEDED_BYTES = 4 * 10**9  # The compiler's cache and the unpacked source: 2.6 G
 def build(
     progress: Progress,
     environ: Mapping[str, str] = os.environ,
-    recipe: Recipe | None = None,
+    builder: Builder | None = None,
     *,
     controllers: bool = True,
 ) -> Binaries:
     """Find the binaries, after making those that are missing; a second run waits for the first.
 
-    Without a recipe they are made from Debian's packages; without `controllers` no controller
+    Without a builder they are made from Debian's packages; without `controllers` no controller
     manager is made.
 
     Raises:
@@ -55,11 +55,13 @@ def build(
         cache = cache_folder(environ)
         cache.parent.mkdir(parents=True, exist_ok=True)
         with only_one(cache.parent / "lock", progress):
-            sweep(cache.parent)
-            if wanted := missing(
+            remove_leftovers(cache.parent)
+            if programs := missing(
                 environ, controllers=controllers
             ):  # The one we waited for may have made them.
-                _make(wanted, cache, progress, recipe or _debian_recipe(wanted, cache.parent))
+                _make(
+                    programs, cache, progress, builder or _build_from_debian(programs, cache.parent)
+                )
     return find(environ)
 
 
@@ -74,12 +76,12 @@ def missing(environ: Mapping[str, str] = os.environ, *, controllers: bool = True
     return names
 
 
-def _make(wanted: AbstractSet[str], cache: Path, progress: Progress, recipe: Recipe) -> None:
-    names = ", ".join(sorted(wanted))
-    progress.say(f"making {names}, to be kept in {cache}: {_how_long(wanted)}.")
+def _make(programs: AbstractSet[str], cache: Path, progress: Progress, builder: Builder) -> None:
+    names = ", ".join(sorted(programs))
+    progress.say(f"making {names}, to be kept in {cache}: {_how_long(programs)}.")
     with workshop(cache.parent, progress) as shop:
         try:
-            made = recipe(wanted, shop)
+            made = builder(programs, shop)
         except BellhopError as error:
             raise type(error)(f"{error}; {HOW_TO_GET_THEM}") from error
         progress.stage("checking")
@@ -92,8 +94,8 @@ def _make(wanted: AbstractSet[str], cache: Path, progress: Progress, recipe: Rec
     progress.say(f"done in {progress.elapsed():.0f} s.")
 
 
-def _how_long(wanted: AbstractSet[str]) -> str:
-    if not wanted & kubernetes.COMPILED:
+def _how_long(programs: AbstractSet[str]) -> str:
+    if not programs & kubernetes.COMPILED:
         return "it takes a minute, once"
     return (
         f"it takes about {kubernetes.MINUTES} minutes, once, nearly all of it to compile"
@@ -101,8 +103,8 @@ def _how_long(wanted: AbstractSet[str]) -> str:
     )
 
 
-def _debian_recipe(wanted: AbstractSet[str], folder: Path) -> Recipe:
-    names = ", ".join(sorted(wanted))
+def _build_from_debian(programs: AbstractSet[str], folder: Path) -> Builder:
+    names = ", ".join(sorted(programs))
     if not debian.is_at_hand():
         raise MissingError(
             f"cannot make {names} here: this is not Debian with apt and its archive keyring;"

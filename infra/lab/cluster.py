@@ -1,4 +1,4 @@
-"""One cluster of the lab: an API server, if wanted a controller manager, and its credentials."""
+"""One cluster of the lab: an API server, a controller manager on request, and its credentials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from infra.lab.flags import SERVED_ADDRESSES, controller_flags, server_flags
 from infra.lab.port import Port
 from infra.lab.processes import Nursery, Process
 
-_BOOT_SECONDS = 90.0  # Three on an idle machine; two busy cores need far more.
+_BOOT_SECONDS = 240.0  # Three on an idle machine; 90 were too few at a load of 25 on two cores.
 _CALM_SECONDS = 0.1
 
 
@@ -62,16 +62,16 @@ class Cluster:
 
     @property
     def server(self) -> str:
-        """Tell the API server's URL, which stays the same when it is stopped and started."""
+        """Return the API server's URL, which stays the same when it is stopped and started."""
         return f"https://127.0.0.1:{self._port.number}"
 
     @property
     def running(self) -> bool:
-        """Tell whether the API server runs."""
+        """Return whether the API server runs."""
         return self._server is not None and self._server.returncode() is None
 
     def kubeconfig(self, path: Path | None = None) -> dict[str, Any]:
-        """Make the administrator's kubeconfig; with a path also write it there, for us alone."""
+        """Make the administrator's kubeconfig; with a path also write it there, only for us."""
         authority = base64.b64encode(self.ca_pem.encode("ascii")).decode("ascii")
         config: dict[str, Any] = {
             "apiVersion": "v1",
@@ -97,7 +97,7 @@ class Cluster:
 
         Raises:
             UnreachableError: It does not come up; the message ends with the log's last lines.
-            MissingError: Controllers are wanted and there is no program for them.
+            MissingError: there is no program for the controllers.
         """
         if controllers and self._binaries.controller_manager is None:
             raise MissingError(
@@ -133,7 +133,7 @@ class Cluster:
         )
 
     def stop(self) -> None:
-        """Stop the API server alone; its data stays, and its port is refused until `start`."""
+        """Stop only the API server; its data stays, and its port is refused until `start`."""
         if self._server is not None:
             self._server.stop()
 
@@ -194,7 +194,7 @@ class Cluster:
                 if condition():
                     return
             except (OSError, http.client.HTTPException):
-                pass  # Not listening yet, or already gone, which the loop finds out.
+                pass  # Not listening yet, or already ended, which the loop finds out.
             time.sleep(0.03)
         process.stop()
         raise UnreachableError(

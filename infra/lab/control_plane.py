@@ -23,13 +23,13 @@ from infra.lab.etcd import Etcd
 from infra.lab.processes import Nursery
 
 _LOCK = "lab.lock"
-_HEARING_SECONDS = 0.2
+_CHECK_SECONDS = 0.2
 
 
 class ControlPlane:
     """One etcd and its clusters, from `with` to the end of the block.
 
-    `state_dir` is the lab's alone: it is made, holds data, keys and logs, and is removed at the
+    `state_dir` belongs to the lab: it is made, holds data, keys and logs, and is removed at the
     end. One that a killed process has left is taken over.
     """
 
@@ -43,7 +43,7 @@ class ControlPlane:
 
     @property
     def clusters(self) -> dict[str, Cluster]:
-        """Tell the clusters by their names."""
+        """Return the clusters by their names."""
         return dict(self._clusters)
 
     def __enter__(self) -> Self:
@@ -82,7 +82,7 @@ class ControlPlane:
         Raises:
             InvalidError: The name is taken, or cannot be a folder's.
             UnreachableError: It does not come up; the message ends with the log's last lines.
-            MissingError: Controllers are wanted and there is no program for them.
+            MissingError: there is no program for the controllers.
         """
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
             raise InvalidError(f"cannot call a cluster '{name}': use a-z, 0-9 and '-'")
@@ -110,7 +110,7 @@ class ControlPlane:
                     for name in names
                 ]
                 # CPython hears a Ctrl-C that comes just before a wait only after it.
-                while wait(boots, _HEARING_SECONDS).not_done:
+                while wait(boots, _CHECK_SECONDS).not_done:
                     pass
                 return [boot.result() for boot in boots]
             except KeyboardInterrupt:

@@ -48,7 +48,7 @@ APT::Sandbox::User "root";
 
 
 def is_at_hand() -> bool:
-    """Tell whether this machine has apt and the key that Debian signs with."""
+    """Return whether this machine has apt and the key that Debian signs with."""
     return all(map(shutil.which, ("apt-get", "dpkg-deb", "tar"))) and KEYRING.exists()
 
 

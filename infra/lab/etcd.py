@@ -43,7 +43,7 @@ class Etcd:
 
     @property
     def url(self) -> str:
-        """Tell where clients connect."""
+        """Return the address for clients."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
@@ -101,7 +101,7 @@ class Etcd:
                 "--listen-peer-urls=http://127.0.0.1:0",
                 # A lab is thrown away: sparing the disk is worth more than surviving a crash.
                 "--unsafe-no-fsync",
-                # Alone it need not wait for others to vote; each beat costs, also where it is idle.
+                # A single member need not wait for votes; each heartbeat costs, also if it is idle.
                 "--heartbeat-interval=100",
                 "--election-timeout=500",
                 # A reset is one transaction over as many keys as a test has made.

@@ -1,4 +1,4 @@
-"""The command lines of the control plane's programs, for the release at hand."""
+"""The command lines of the control plane's programs, for a release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONTROLLERS = (
 _WITHOUT_PLAIN_PORTS = (1, 24)
 
 SERVED_ADDRESSES = ("127.0.0.1", "10.0.0.1")
-"""What the server's certificate is for: where it listens, and the `kubernetes` service."""
+"""Names in the server's certificate: its listeners, and the `kubernetes` service."""
 
 
 def server_flags(
@@ -56,6 +56,6 @@ def controller_flags(folder: Path, *, kubeconfig: Path, version: tuple[int, int]
         f"--root-ca-file={folder / 'ca.crt'}",
         f"--controllers={_CONTROLLERS}",
     ]
-    if version < _WITHOUT_PLAIN_PORTS:  # Older ones open one unless told not to.
+    if version < _WITHOUT_PLAIN_PORTS:  # Older ones open one by default.
         flags.append("--port=0")
     return flags

@@ -24,7 +24,7 @@ from infra.lab.workshop import Workshop
 _PACKAGED = {ETCD: "etcd-server", KUBECTL: "kubernetes-client"}
 COMPILED = frozenset({APISERVER, CONTROLLER_MANAGER})
 MINUTES = 4
-"""What it takes to make them, on two cores."""
+"""The time to build them, on two cores."""
 
 _GO = ["golang-1.15-go", "golang-1.15-src"]
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -35,33 +35,33 @@ _NOT_SERVED = ("vendor/k8s.io/code-generator", "vendor/k8s.io/sample-apiserver")
 _VERSIONED = ("component-base/version", "client-go/pkg/version")
 
 
-def make(wanted: AbstractSet[str], shop: Workshop) -> dict[str, Path]:
-    """Make the wanted programs in the workshop; returns where each one lies.
+def make(names: AbstractSet[str], shop: Workshop) -> dict[str, Path]:
+    """Make programs in the workshop; return their paths.
 
     Raises:
         UnreachableError: No mirror of Debian's archive answers.
         PermanentError: A step failed.
     """
-    compiled = wanted & COMPILED
+    compiled = names & COMPILED
     root = shop.folder / "root"
     shop.progress.stage("reading Debian's package lists")
     archive = Archive(shop)
     archive.update()
     shop.progress.stage("downloading packages")
-    archive.fetch(*_packages(wanted))
+    archive.fetch(*_packages(names))
     tarball = archive.fetch_source("kubernetes") if compiled else None
     shop.progress.stage("unpacking")
     archive.unpack(root)
-    made = {name: root / "usr/bin" / name for name in wanted & _PACKAGED.keys()}
+    made = {name: root / "usr/bin" / name for name in names & _PACKAGED.keys()}
     if tarball is not None:
         folder = _compile(compiled, tarball, root, shop)
         made |= {name: folder / name for name in compiled}
     return made
 
 
-def _packages(wanted: AbstractSet[str]) -> Iterator[str]:
-    yield from (_PACKAGED[name] for name in wanted & _PACKAGED.keys())
-    if wanted & COMPILED:
+def _packages(names: AbstractSet[str]) -> Iterator[str]:
+    yield from (_PACKAGED[name] for name in names & _PACKAGED.keys())
+    if names & COMPILED:
         yield from _GO
 
 
@@ -85,7 +85,7 @@ def _compile(names: AbstractSet[str], tarball: Path, root: Path, shop: Workshop)
 
 
 def _generate(tree: Path, programs: Path) -> list[str | Path]:
-    """Tell how the definitions of all types are generated that the API server serves."""
+    """Return the command that generates the definitions of all types of the API server."""
     return [
         programs / "openapi-gen",
         "--logtostderr",

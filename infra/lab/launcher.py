@@ -1,4 +1,4 @@
-"""Become another program that ends when whoever started it ends.
+"""Become another program that ends when its parent process ends.
 
 A control plane left behind by a killed test run or demo would hold memory and ports for ever.
 The kernel can be asked to end a process with its parent, but only by the process itself, and

@@ -34,11 +34,11 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Tell the process id, which is also its session's and group's."""
+        """Return the process id, which is also its session's and group's."""
         return self._popen.pid
 
     def returncode(self) -> int | None:
-        """Tell how the program ended, None while it runs."""
+        """Return how the program ended, None while it runs."""
         return self._popen.poll()
 
     def wait(self, seconds: float) -> int | None:
@@ -154,10 +154,10 @@ class Nursery:
         """End every process that still runs, the last started first; none is started from now."""
         if not self._ending:
             self._ending = True
-            # Whoever is being started just now is among those that end.
+            # A process that is just being started ends, too.
             self._starter.submit(int).result()
         running = [one for one in reversed(self._processes) if one.returncode() is None]
-        for one in running:  # All at once, so that the slowest alone is waited for.
+        for one in running:  # All at once, so that only the slowest is waited for.
             one.terminate()
         until = time.monotonic() + self._grace
         for one in running:

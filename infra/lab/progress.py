@@ -15,38 +15,36 @@ class Progress:
         stream: TextIO,
         *,
         clock: Callable[[], float] = time.monotonic,
-        pace: float = 15,
+        interval: float = 15,
         subject: str = "control plane",
     ) -> None:
-        """Write of `subject` to `stream`, where nobody watches at most every `pace` seconds."""
+        """Write of `subject` to `stream`, where nobody watches at most every `interval` seconds."""
         self._subject = subject
         self._stream = stream
         self._clock = clock
         self._live = stream.isatty()
-        self._pace = 1 if self._live else pace
+        self._interval = 1 if self._live else interval
         self._began = self._said_at = clock()
         self.name = ""
         self._drawn = 0
 
     def stage(self, name: str) -> None:
-        """Begin a stage."""
         self._end_line()
         self.name = name
         self._write()
 
     def tick(self) -> None:
         """Say that the stage goes on, unless that was said a moment ago."""
-        if self._clock() - self._said_at >= self._pace:
+        if self._clock() - self._said_at >= self._interval:
             self._write()
 
     def say(self, sentence: str) -> None:
-        """Write a sentence of its own."""
         self._end_line()
         self._stream.write(f"{self._subject}: {sentence}\n")
         self._stream.flush()
 
     def elapsed(self) -> float:
-        """Tell the seconds since the beginning."""
+        """Return the seconds since the beginning."""
         return self._clock() - self._began
 
     def _write(self) -> None:

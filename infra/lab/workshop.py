@@ -1,7 +1,7 @@
-"""A folder to make something in, and the way every step of the making is run.
+"""A folder to build something in, and the way each step of the build runs.
 
-What is half made must never be taken for finished: it lives under a name of its own beside its
-destination, and whoever comes next removes what a killed run has left.
+An unfinished result must never be taken for a finished one: it is under a name of its own beside
+its destination, and the next run removes what a killed one has left.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def workshop(beside: Path, progress: Progress) -> Iterator[Workshop]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep(beside: Path) -> None:
+def remove_leftovers(beside: Path) -> None:
     """Remove what killed runs have left; the caller holds the lock, so none of it is in use."""
     for folder in beside.glob(f"{_PREFIX}*"):
         shutil.rmtree(folder, ignore_errors=True)

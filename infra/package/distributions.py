@@ -22,7 +22,7 @@ from infra.package.files import ROOT
 from infra.package.interpreter import ARCHITECTURES, PYTHON
 
 LAYERS: Mapping[str, str] = {"cel": "cel-expr-python"}
-"""The distribution that an installation may have beside the functions: it weighs too much."""
+"""Distributions of layers, beside the functions' zip: they are too large for it."""
 
 EXCLUDED: Mapping[str, tuple[str, ...]] = {
     "aws": ("click", "h11", "kubernetes", "prometheus-client", "uvicorn", *LAYERS.values()),
@@ -51,7 +51,7 @@ _LEFT_OUT: Mapping[str, str] = {
     "pycparser/*": "reads C, as cffi does",
     "*-stubs/*": "is for type checkers",
 }
-"""Which files stay behind, and why."""
+"""Files that are left out, and why."""
 
 _KEPT = re.compile(
     r"[^/]+\.dist-info/(licenses/.+|(LICEN[CS]E|NOTICE|COPYING|AUTHORS)[^/]*)"
@@ -65,13 +65,13 @@ _KEPT = re.compile(
 def install(
     folder: Path,
     architecture: str,
-    *wanted: str,
+    *packages: str,
     excluded: Iterable[str] = (),
     lock: Path = LOCK,
 ) -> None:
     """Install what a lock allows into a folder, for Lambda's Python on an architecture.
 
-    `wanted` is what `declared` or `pinned` return.
+    `packages` are what `declared` or `pinned` return.
 
     Raises:
         PermanentError: uv cannot install them; the message ends with its words.
@@ -79,7 +79,7 @@ def install(
     _run(
         *("install", "--target", str(folder), "--only-binary", ":all:", "--require-hashes"),
         *("--python-platform", f"{ARCHITECTURES[architecture]}-{_GLIBC}"),
-        *("--constraints", str(lock), *wanted),
+        *("--constraints", str(lock), *packages),
         excluded=excluded,
     )
 

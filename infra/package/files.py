@@ -24,7 +24,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 CLOUDS = ("aws", "gcp")
 
 _LEFT_OUT = ("bellhop/cli/", "bellhop/runtime/embedded/", "bellhop/forwarder/")
-"""What runs in no function."""
+"""Packages that no function runs."""
 
 
 def build_id(kind: str, root: Path = ROOT) -> str:
@@ -55,7 +55,7 @@ def _places(root: Path, patterns: Iterable[str]) -> Iterator[str]:
 
 
 def _of_another(place: str, clouds: Iterable[str]) -> bool:
-    """Tell whether a file is of another cloud's functions, or of no function."""
+    """Return whether a file is of another cloud's functions, or of no function."""
     return place.startswith(_LEFT_OUT) or any(
         place.startswith((f"bellhop/runtime/{each}/", f"bellhop/adapters/{each}/"))
         or (place.startswith("functions/") and place.endswith(f"/{each}.py"))

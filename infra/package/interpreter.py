@@ -12,7 +12,7 @@ from pathlib import Path
 from bellhop.errors import MissingError
 
 PYTHON = "3.13"
-"""What the functions run on: google-re2's wheels need a glibc that Lambda has since 3.12."""
+"""The Python of the functions: google-re2's wheels need a glibc that Lambda has since 3.12."""
 
 ARCHITECTURES: Mapping[str, str] = {"x86_64": "x86_64", "arm64": "aarch64"}
 """AWS' names, and those in the names of wheels."""

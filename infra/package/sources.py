@@ -34,7 +34,7 @@ __all__ = [{quoted}]
 _MORE_TARGETS = {"ingest": ("hear",)}
 """Beside `handle`: one package may be two functions, which let in others."""
 
-_JUDGING = ("charts", "deploy", "evaluate")
+_EVALUATING = ("charts", "deploy", "evaluate")
 """The stages that evaluate rules, which may be in CEL."""
 
 
@@ -57,7 +57,7 @@ def lay_out(into: Path, *, charts: bool = True) -> Mapping[str, Path]:
     made, identity = {}, build_id("functions")
     with filled(into) as folder:
         for stage in sorted(set(STAGES) - (set() if charts else {CHARTS})):
-            for suffix in required if stage in _JUDGING else [""]:
+            for suffix in required if stage in _EVALUATING else [""]:
                 whole = {**files, **(beyond if stage == CHARTS else {})}
                 whole["main.py"] = _main(stage).encode()
                 whole["requirements.txt"] = required[suffix]

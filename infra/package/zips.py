@@ -15,7 +15,7 @@ from pathlib import Path
 SUMS = "SHA256SUMS"
 _UNFINISHED = ".unfinished"
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # The oldest time that a zip can tell.
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # The oldest time that a zip can have.
 _RIGHTS, _PROGRAM_RIGHTS = 0o100644 << 16, 0o100755 << 16
 
 
@@ -75,7 +75,7 @@ class Folder:
 
 @contextlib.contextmanager
 def filled(path: Path) -> Iterator[Folder]:
-    """Fill a folder alone; who else fills it waits, and does it all again."""
+    """Fill a folder under a lock; another process waits, and fills it again."""
     path.mkdir(parents=True, exist_ok=True)
     held = os.open(path, os.O_RDONLY)
     try:

@@ -22,7 +22,7 @@ _REMOTE = re.compile(r"(?:https://|ssh://git@|git@)([\w.-]+)[:/]([\w.-]+/[\w.-]+
 class Checkout(Struct, frozen=True):
     """A clean checkout: `time` in seconds since 1970; `tagged` if its commit is `v` and version.
 
-    `url` is the page of its repository, empty where no remote tells it.
+    `url` is the page of its repository, empty without a remote.
     """
 
     root: Path

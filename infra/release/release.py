@@ -4,6 +4,7 @@ bellhop_fleet-VERSION-….whl, .tar.gz   what pip installs
 bellhop-VERSION-terraform.tar.gz       the modules, the packages' sources, and all examples
 bellhop-VERSION-aws.tar, -gcp.tar      the packages of functions, as `make package` builds them
 bellhop-forwarder-VERSION-….oci.tar    the forwarder's image
+bellhop-VERSION.tgz            the Helm chart, and bellhop-forwarder-VERSION.tgz
 bellhop-VERSION.cdx.json               the dependencies, in CycloneDX
 bellhop-VERSION.md                     the notes, from the changelog
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from infra.charts.build import BELLHOP, FORWARDER, pack_chart
+from infra.charts.build import archive_name as chart_name
 from infra.package.build import build
 from infra.package.sources import lay_out
 from infra.package.zips import SUMS, filled
@@ -52,6 +55,8 @@ def _contents(checkout: Checkout) -> Iterator[tuple[str, bytes]]:
     yield f"{checkout.name}.md", notes(checkout).encode()
     yield from distribution(checkout).items()
     yield f"{checkout.name}-terraform.tar.gz", modules(checkout)
+    for chart in (BELLHOP, FORWARDER):
+        yield chart_name(chart), pack_chart(chart, checkout.time)
     yield f"{checkout.name}.cdx.json", bill_of_materials(checkout)
 
 

@@ -12,10 +12,10 @@ BellhopError                     .code is stable, .context is safe to log
 │  └─ MissingError               something referred to does not exist
 └─ TemporaryError                may pass: leave the message in the queue, for .delay at least
    ├─ UnreachableError           a cluster, a cloud or a repository does not answer
-   │  └─ AwayError               a cluster is known not to; who waits is told once it does
-   ├─ WaitingError               another profile comes first; who waits is told once it is done
-   │  └─ QueuedError             other clusters change first; who waits is told at its turn
-   ├─ PausedError                a cluster is paused; who waits is told once it is resumed
+   │  └─ AwayError               a cluster is known not to; its waiters are notified
+   ├─ WaitingError               another profile comes first; waiters are notified
+   │  └─ QueuedError             other clusters change first; waiters are notified
+   ├─ PausedError                a cluster is paused; waiters are notified
    ├─ ThrottledError             asked to slow down
    ├─ CloudDeniedError           a cloud refuses credentials, or a right; somebody may grant it
    ├─ UnmetError                 a check does not pass yet in a cluster, or a chart is not ready
@@ -35,7 +35,7 @@ _LONGEST = 2048
 
 
 class BellhopError(Exception):
-    """What could not be done, to what, why; the message is one sentence for a person."""
+    """An operation that failed; the message says in one sentence on what, and why."""
 
     code = "Bellhop"
 
@@ -105,7 +105,7 @@ class MissingError(PermanentError):
 class TemporaryError(BellhopError):
     """It may pass; `delay` is how long to wait at least, None leaves that to the queue.
 
-    Whoever waits to be told of its end comes again at `until` all the same, where that is said.
+    A waiter is notified when the wait ends, and tries again at `until` in any case, if that is set.
     """
 
     code = "Temporary"
@@ -130,25 +130,25 @@ class UnreachableError(TemporaryError):
 
 
 class AwayError(UnreachableError):
-    """A cluster did not answer when it was asked last; whoever waits is told once it does."""
+    """A cluster did not answer the last call; its waiters are notified once it does."""
 
     code = "Away"
 
 
 class WaitingError(TemporaryError):
-    """Another profile comes first in a cluster; whoever waits is told once it is done."""
+    """Another profile comes first in a cluster; its waiters are notified once it is done."""
 
     code = "Waiting"
 
 
 class QueuedError(WaitingError):
-    """Other clusters change first; whoever waits is told at its turn."""
+    """Other clusters change first; a waiter is notified when the rollout gate opens."""
 
     code = "Queued"
 
 
 class PausedError(TemporaryError):
-    """A cluster is paused; whoever waits is told once it is resumed, or comes again at `until`."""
+    """A cluster is paused; waiters are notified once it is resumed, and try again at `until`."""
 
     code = "Paused"
 
@@ -178,7 +178,7 @@ class UnmetError(TemporaryError):
 
 
 class StaleError(TemporaryError):
-    """What was read is no longer current: read it again."""
+    """A record that was read is no longer current: read it again."""
 
     code = "Stale"
 

@@ -32,7 +32,7 @@ class JsonFormatter(logging.Formatter):
         return as_json(self.entry(record))
 
     def entry(self, record: logging.LogRecord) -> dict[str, Any]:
-        """Return the fields of a record; a place where logs go may want more of them."""
+        """Return the fields of a record; a subclass may add more for its backend."""
         entry = {
             "severity": record.levelname,
             "message": _message(record),
@@ -48,7 +48,7 @@ class JsonFormatter(logging.Formatter):
 class Log:
     """Writes Bellhop's records, which have fields; safe to share between threads.
 
-    With a stream it writes there alone, whatever the process has configured.
+    With a stream it writes only there, whatever the process has configured.
     """
 
     def __init__(

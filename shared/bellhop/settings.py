@@ -1,7 +1,7 @@
 """All that an operator may turn, in one place; entry points read them, nothing else does.
 
 Each setting is an environment variable `BELLHOP_` + its name in capitals; durations are in seconds.
-What is written below each is its row in docs/reference/settings.md.
+The text below each is its row in docs/reference/settings.md.
 """
 
 from __future__ import annotations
@@ -77,6 +77,16 @@ class Settings(Struct, frozen=True):
     name, and for the metrics servers of their checks, such as `charts.example.com,10.8.0.0/16`, or
     `public` for all addresses that are not private; any if empty."""
 
+    mirrors: str = "status,summaries,reports,generated"
+    """The parts that are written into the cluster of the configuration, with commas between: the
+    status of its objects, ClusterSummaries with ClusterConfigurations, reports, and the
+    ClusterProfiles that triggers generate. Nothing if empty."""
+
+    forwarder_image: str = ""
+    """The image of the forwarder for clusters that SveltosClusters register, such as
+    `registry.example.com/bellhop-forwarder:0.1.0`. If it is empty, only resyncs find changes in
+    them."""
+
     workers: int = 8
     """How many workers one cluster may keep busy at once with applying, and with each other work
     that calls clusters; all clusters together have 32, and 16 of each other."""
@@ -148,8 +158,12 @@ def read(environment: Mapping[str, str]) -> Settings:
         if words := get_args(field.type):
             given[field.name] = _word(name, words, environment[name])
             continue
-        if field.name == "egress_allow":
-            listed(environment[name])
+        if field.type is str:
+            if field.name == "egress_allow":
+                listed(environment[name])
+            if field.name == "mirrors":
+                for word in filter(None, environment[name].split(",")):
+                    _word(name, Settings().mirrors.split(","), word)
             given[field.name] = environment[name]
             continue
         try:

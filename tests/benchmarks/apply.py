@@ -28,13 +28,14 @@ from bellhop.api.kinds import parse_all, read_documents
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.deploy.features.resources.planning import decorate, desired
-from bellhop.installation.installation import Installation
+from bellhop.deploy.features.resources.planning import decorate, desired_objects
+from bellhop.installation import Installation
 from bellhop.logs import Log
 from bellhop.runtime.embedded.serve import running
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Cluster, Content
+from bellhop.state.cluster import Cluster
+from bellhop.state.content import Content
 from infra.lab.control_plane import ControlPlane
 from tests.benchmarks.figures import in_turns, lab, run, spread, table
 from tests.benchmarks.soak import counted
@@ -92,11 +93,11 @@ def declare(here: Installation, documents: Iterable[dict[str, Any]]) -> None:
 
 
 def register(here: Installation, name: str, kubeconfig: dict[str, Any]) -> None:
-    """Register a cluster that rings nobody."""
+    """Register a cluster that has no forwarder."""
     stored = sanitise(kubeconfig, reach=LOCAL)
     here.secrets.put(f"kubeconfig/bench/{name}", json.dumps(stored.to_dict()).encode())
     with closing(KubeClient(f"bench/{name}", stored, reach=LOCAL)) as kube:
-        # Another version than it tells would be an upgrade, after which all is applied again.
+        # Another version than it reports would be an upgrade, after which all is applied again.
         version = kube.version()
     cluster = Cluster("bench", name, {"bench": "yes"}, version, "0" * 64, datetime.now(UTC))
     here.declare.register(cluster)
@@ -117,7 +118,7 @@ def bare(kube: KubeClient, count: int) -> list[float]:
     """Return how long applying and removing the same objects takes with nothing around it."""
     manifests = tuple(config_map(number, "bare") for number in range(count))
     content = Content("ConfigMap default/bare", "objects.yaml", manifests)
-    wanted = [decorate(each, "bare", 100) for each in desired([content], tier=100)]
+    desired = [decorate(each, "bare", 100) for each in desired_objects([content], tier=100)]
     applied: list[dict[str, Any]] = []
 
     def remove(there: dict[str, Any]) -> None:
@@ -125,7 +126,7 @@ def bare(kube: KubeClient, count: int) -> list[float]:
 
     with ThreadPoolExecutor(THREADS) as threads:
         return [
-            seconds(lambda: applied.extend(threads.map(kube.apply, wanted))),
+            seconds(lambda: applied.extend(threads.map(kube.apply, desired))),
             seconds(lambda: list(threads.map(remove, applied))),
         ]
 
@@ -133,7 +134,7 @@ def bare(kube: KubeClient, count: int) -> list[float]:
 def through_bellhop(
     here: Installation, kube: KubeClient, count: int, idle: Callable[[], bool]
 ) -> list[float]:
-    """Return how long declaring and deleting a profile takes, until its objects are there, gone.
+    """Return how long it takes to apply and to delete a profile, until its objects are deleted.
 
     And, last of all, how long it takes where nothing is to be changed.
     """
@@ -144,13 +145,13 @@ def through_bellhop(
         found = here.records.outcomes.get(DESTINATION, "many")
         return found is not None and found.value.phase == "Provisioned"
 
-    def gone() -> bool:
+    def is_deleted() -> bool:
         head = here.records.profiles.head("", "", "many")
         return head is None and here.records.outcomes.get(DESTINATION, "many") is None
 
     applied = seconds(lambda: declare(here, [profile]), provisioned)
     unchanged = again(here, kube, idle)
-    removed = seconds(lambda: here.declare.delete([("ClusterProfile", "", "many")]), gone)
+    removed = seconds(lambda: here.declare.delete([("ClusterProfile", "", "many")]), is_deleted)
     return [applied, removed, unchanged]
 
 

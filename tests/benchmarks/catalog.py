@@ -16,7 +16,7 @@ from typing import Any
 
 from bellhop.api.kinds import of
 from bellhop.core.gvk import GVK
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 from tests.benchmarks.figures import run, spread, table
 from tests.fakes.fleet import Fleet
 

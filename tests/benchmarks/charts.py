@@ -2,7 +2,7 @@
 
 From a change of the values of many ClusterProfiles, each of which has one chart, until all of them
 are `Provisioned`, by `bellhop serve`. The floor is the same upgrades made bare by Helm's command
-line, eight at a time. Beside it is told how much memory `serve` and what it started took at most.
+line, eight at a time. Beside it stands how much memory `serve` and its children took at most.
 """
 
 from __future__ import annotations
@@ -10,26 +10,21 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
 from bellhop.adapters.programs.layer import download
-from bellhop.installation.installation import Installation
-from bellhop.runtime.embedded.state import open_state
-from bellhop.settings import Settings
-from infra.demo.stand import Stand
+from bellhop.installation import Installation
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
-from infra.lab.processes import Nursery
 from tests.benchmarks.apply import THREADS, declare, register, seconds
 from tests.benchmarks.fanout import settle
-from tests.benchmarks.figures import in_turns, lab, run, spread, table
+from tests.benchmarks.figures import bench, in_turns, run, spread, table
 from tests.fakes.chart import packed
 from tests.fakes.site import Site
 
@@ -73,7 +68,7 @@ def repository(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def bare(cluster: Cluster, folder: Path, archive: Path, count: int, value: int) -> float:
-    """Return how long Helm takes alone."""
+    """Return how long bare Helm takes."""
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(json.dumps(cluster.kubeconfig()))
     environment = {"HOME": str(folder), "KUBECONFIG": str(kubeconfig)}
@@ -90,7 +85,7 @@ def bare(cluster: Cluster, folder: Path, archive: Path, count: int, value: int) 
 def through_bellhop(here: Installation, address: str, count: int, value: int) -> float:
     """Return how long it takes from declaring values to the last release's outcome."""
     begun, left = datetime.now(UTC), [f"p{number}" for number in range(count)]
-    wanted = [profile(number, address, value) for number in range(count)]
+    profiles = [profile(number, address, value) for number in range(count)]
 
     def everywhere() -> bool:
         while left:
@@ -100,7 +95,7 @@ def through_bellhop(here: Installation, address: str, count: int, value: int) ->
             left.pop()
         return True
 
-    return seconds(lambda: declare(here, wanted), everywhere)
+    return seconds(lambda: declare(here, profiles), everywhere)
 
 
 class Memory:
@@ -147,23 +142,19 @@ def _words(path: Path, by: str | None = None) -> list[str]:
 def main(count: int = 50, rounds: int = 3, *, plane: ControlPlane | None = None) -> None:
     """Print releases a second beside the floor's."""
     numbers = itertools.count(1)
-    with ExitStack() as stack:
-        [cluster] = stack.enter_context(lab(plane, "destination"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    calm = {
+        "BELLHOP_SWEEP_INTERVAL": str(6 * 3600),
+        "BELLHOP_HELM": str(download() / "helm"),
+    }
+    with bench(plane, "destination", settings=calm) as made:
+        [cluster], folder, stand = made.clusters, made.folder, made.stand
         (folder / "charts").mkdir()
-        address, archive = stack.enter_context(repository(folder / "charts"))
-        calm = {
-            "BELLHOP_SWEEP_INTERVAL": str(6 * 3600),
-            "BELLHOP_HELM": str(download() / "helm"),
-        }
-        stand = Stand(folder / "stand", stack.enter_context(Nursery()), settings=calm)
+        address, archive = made.enter_context(repository(folder / "charts"))
         stand.serve()
-        opened = open_state(stand.state, Settings())
-        stack.callback(opened.close)
-        here = opened.installation
+        here = made.open_state().installation
         register(here, "one", cluster.kubeconfig())
         settle(here, ["one"])
-        memory = stack.enter_context(Memory(stand.processes["serve"].pid))
+        memory = made.enter_context(Memory(stand.processes["serve"].pid))
         first = through_bellhop(here, address, count, 0)
         bare(cluster, folder, archive, count, 0)
         measured = in_turns(

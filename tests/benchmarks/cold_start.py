@@ -3,8 +3,8 @@
 Each run is a process of its own, with warm files.
 
 First over a copy of one state, with the adapters of the embedded mode: the first use of ingest is
-a forwarder's batch answered, that of evaluate an object judged by a script, and that of deploy and
-sweep a client made from stored credentials and its first call sent, to where nobody listens. The
+a forwarder's batch answered, that of evaluate an object checked by a script, and that of deploy and
+resync a client made from stored credentials and its first call sent, to where nobody listens. The
 floor is an empty Python.
 
 Then the packages for Lambda, by its runtime client and over moto: the first event of deploy is one
@@ -35,20 +35,20 @@ from bellhop.ingest.http import Request
 from bellhop.logs import Log
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Cluster
-from infra.lab.lambdas import Function, Lambdas, Outcome
-from infra.lab.moto import Moto
+from bellhop.state.cluster import Cluster
 from infra.package.build import build
 from infra.package.interpreter import machine_architecture
 from tests.benchmarks.figures import ROOT, run, spread, table
 from tests.benchmarks.ingest import batch
 from tests.functions.lab import Account, Context, User, event
+from tests.lab.lambdas import Function, Lambdas, Outcome
+from tests.lab.moto import Moto
 from tests.package.zipped import Zipped
 
 SMALLEST = (1,)
 
 _HOUSE = """
-from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.adapters.local.store import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
@@ -83,7 +83,7 @@ from bellhop.catalog.cache import Catalogs
 from bellhop.events.evaluator import Evaluator
 from bellhop.state.consumer import Inbox
 """
-_JUDGE = """
+_EVALUATE = """
 message = Message("fleet/east", "/v1/Service/default/web-0", "cold", "")
 Evaluator(records, Catalogs(records), publisher, settings, Log()).handle(message)
 assert list(store.query("match/fleet/east")), "nothing matched"
@@ -104,8 +104,7 @@ except UnreachableError:
     pass
 """
 _DEPLOY = """
-from bellhop.deploy.handler import Deploy
-from bellhop.deploy.reconciler import ProfileReconciler
+from bellhop.runtime.handlers.deploy import make_deploy_table
 """
 
 FLOOR = "(botocore)"
@@ -119,9 +118,13 @@ def handle(event, context):
 
 STAGES = {
     "ingest": (_HOUSE + _FRONT, _OPEN + _ANSWER, 100),
-    "evaluate": (_HOUSE + _EVALUATE, _OPEN + _JUDGE, 150),
+    "evaluate": (_HOUSE + _EVALUATE, _OPEN + _EVALUATE, 150),
     "deploy": (_HOUSE + _CLIENT + _DEPLOY, _OPEN + _CALL, 250),
-    "sweep": (_HOUSE + _CLIENT + "from bellhop.resync.resync import Resyncer", _OPEN + _CALL, 250),
+    "sweep": (
+        _HOUSE + _CLIENT + "from bellhop.runtime.handlers.sweep import make_sweep_table",
+        _OPEN + _CALL,
+        250,
+    ),
 }
 """What a composition imports, what its first work is, and the aim for both in ms."""
 
@@ -139,7 +142,7 @@ print((loaded - begun) * 1000, (done - loaded) * 1000, worked * 1000, int(size) 
 
 
 def prepare(state: Path) -> None:
-    """Make a state with a cluster, sources, triggers and an object that nobody has judged."""
+    """Make a state with a cluster, sources, triggers and an object that is not evaluated yet."""
     embedded = open_state(state, Settings())
     here = embedded.installation
     digest = hashlib.sha256(b"east").hexdigest()
@@ -176,7 +179,7 @@ def measure(state: Path, imports: str, work: str, runs: int) -> list[tuple[float
 
 
 class Deployed:
-    """The packages, deployed anew for each run: the next event of each is its first."""
+    """The packages, deployed again for each run: the next event of each is its first."""
 
     def __init__(self, folder: Path, moto: Moto, lambdas: Lambdas) -> None:
         here = machine_architecture()

@@ -1,6 +1,6 @@
 """Two profiles that fight over one object: `python -m tests.benchmarks.contest [SECONDS]`.
 
-Two people change what the two profiles bring under one name, again and again,
+Two people change the object that two profiles deploy under one name, again and again,
 and the tiers change sides as soon as they are followed. A watch sees every version that there ever
 was of the object. It fails where one is not whole of one profile, or where another one has it than
 the tiers say: each change of theirs moves the object once.
@@ -8,23 +8,18 @@ the tiers say: each change of theirs moves the object once.
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import OWNER
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
-from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
-from infra.lab.processes import Nursery
-from tests.benchmarks.figures import lab, run, table
+from tests.benchmarks.figures import bench, run, table
 
 SMALLEST = (4,)
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -32,8 +27,8 @@ NAME = "contested"
 LEFT, RIGHT = "left", "right"
 
 
-def wants(name: str, number: int) -> str:
-    """Return the ConfigMap by which a profile brings the object, in one form of many."""
+def make_manifest(name: str, number: int) -> str:
+    """Return the ConfigMap by which a profile deploys the object, in one form of many."""
     return f"""
 apiVersion: v1
 kind: ConfigMap
@@ -71,7 +66,7 @@ def owner(manifest: dict[str, Any]) -> str:
 
 
 class Contest:
-    """Two who change what they want, and who may have it."""
+    """Two who change their desired state, and the owner of the object."""
 
     def __init__(self, stand: Stand, arrivals: Arrivals) -> None:
         self._stand = stand
@@ -111,11 +106,11 @@ class Contest:
     def _write(self, name: str) -> None:
         while not self._over.is_set():
             number = self.written[name] + 1
-            self._stand.do("apply", "-f", "-", stdin=wants(name, number))
+            self._stand.do("apply", "-f", "-", stdin=make_manifest(name, number))
             self.written[name] = number
 
 
-def judged(versions: Sequence[dict[str, Any]], winners: Sequence[str]) -> list[str]:
+def check_owners(versions: Sequence[dict[str, Any]], winners: Sequence[str]) -> list[str]:
     """Name the owners one after the other; fail where they are not those of the tiers."""
     owners = [each for each, _ in groupby(map(owner, versions))]
     assert owners == list(winners), f"{owners} had it, and not {winners}"
@@ -124,17 +119,12 @@ def judged(versions: Sequence[dict[str, Any]], winners: Sequence[str]) -> list[s
 
 def main(seconds: int = 60, *, plane: ControlPlane | None = None) -> None:
     """Print how often it was written, and moved; fail where it was not one profile's own."""
-    with ExitStack() as stack:
-        (cluster,) = stack.enter_context(lab(plane, "source"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stand = Stand(folder, stack.enter_context(Nursery()))
-        stack.callback(stand.close)
-        user = User(cluster.kubeconfig())
-        stack.callback(user.close)
+    with bench(plane, "source") as made:
+        stand, [user] = made.stand, made.users()
         stand.serve()
-        stand.register(cluster, namespace="bench", labels="env=production", forward=False)
+        stand.register(made.clusters[0], namespace="bench", labels="env=production", forward=False)
         for name in (LEFT, RIGHT):
-            stand.do("apply", "-f", "-", stdin=wants(name, 0))
+            stand.do("apply", "-f", "-", stdin=make_manifest(name, 0))
         arrivals = Arrivals(user, CONFIG, "default")
         contest = Contest(stand, arrivals)
         contest.turn()
@@ -143,7 +133,7 @@ def main(seconds: int = 60, *, plane: ControlPlane | None = None) -> None:
         contest.hold(seconds)
         contest.end()
         versions = arrivals.versions(NAME)[settled:]
-        moves = len(judged(versions, contest.winners)) - 1
+        moves = len(check_owners(versions, contest.winners)) - 1
         dead = stand.do("dead-letters", "list")
         assert not dead, dead
     rows = {f"{seconds} s": [sum(contest.written.values()), len(versions), moves, "one, always"]}

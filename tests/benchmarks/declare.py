@@ -1,8 +1,8 @@
-"""Declaring, the ledger, commands: `python -m tests.benchmarks.declare [RULES] [LINES] [ROUNDS]`.
+"""Applying, the event log, commands: `python -m tests.benchmarks.declare [RULES] [LINES] [ROUNDS]`.
 
 RULES sources and as many triggers beside a tenth of them, in one process and from one file; one
-more beside RULES and beside ten; the last lines of a ledger of LINES beside those of a hundredth of
-it; commands beside an empty Python.
+more beside RULES and beside ten; the last lines of an event log of LINES beside those of a
+hundredth of it; commands beside an empty Python.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import yaml
 from bellhop.api.kinds import of
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Cluster, Entry
+from bellhop.state.cluster import Cluster
+from bellhop.state.event_log import Entry
 from tests.benchmarks.catalog import rules
 from tests.benchmarks.figures import ROOT, in_turns, run, spread, table
 from tests.fakes.fleet import Fleet
@@ -31,7 +32,7 @@ from tests.fakes.fleet import Fleet
 SMALLEST = (2, 40, 1)
 CLUSTERS = 3
 MORE = 9
-"""How often one more is declared in a round: the blob is written anew now and then."""
+"""How often one more is applied in a round: the blob is rewritten now and then."""
 
 Pairs = Sequence[tuple[str, str, str]]
 """Rows: what they are called, which figures, and beside which."""
@@ -81,22 +82,22 @@ def applying(count: int) -> list[float]:
         return [*command(state, "apply", "-f", str(many)), *command(state, "apply", "-f", str(one))]
 
 
-def tell(state: Path, lines: int) -> None:
+def write_lines(state: Path, lines: int) -> None:
     """Note lines of the last hour, four an event, and write them as often as `serve` does."""
     opened = open_state(state, Settings())
-    ledger, now = opened.installation.records.ledger, opened.installation.records.clock.now()
-    ledger.gather()
+    event_log, now = opened.installation.records.ledger, opened.installation.records.clock.now()
+    event_log.gather()
     written = 0
     for number in range(lines):
         since = 3500 * number / lines
         at = now - timedelta(seconds=3500 - since)
         what = ("rang", "matched", "rendered", "applied")[number % 4]
         key = f"/v1/Service/default/s{number // 4}"
-        ledger.note(Entry(at, f"{number // 4:032x}", what, "fleet/c0", key, took_ms=1.5))
+        event_log.note(Entry(at, f"{number // 4:032x}", what, "fleet/c0", key, took_ms=1.5))
         if int(2 * since) > written:
             written = int(2 * since)
-            ledger.flush()
-    ledger.flush()
+            event_log.flush()
+    event_log.flush()
     opened.close()
 
 
@@ -134,13 +135,13 @@ def declared(count: int, few: int, rounds: int) -> None:
     table("declaring", rows(pairs, found), "ms", "ratio")
 
 
-def told(lines: int, rounds: int) -> None:
-    """Print what commands cost, and the ledger's bytes."""
+def measure_commands(lines: int, rounds: int) -> None:
+    """Print the cost of commands, and the event log's bytes."""
     few = max(4, lines // 100)
     with tempfile.TemporaryDirectory() as folder:
         much, little = Path(folder) / "much", Path(folder) / "little"
-        tell(much, lines)
-        tell(little, few)
+        write_lines(much, lines)
+        write_lines(little, few)
         blocks = {
             "bare": partial(command, little),
             "help": partial(command, little, "--help"),
@@ -167,7 +168,7 @@ def told(lines: int, rounds: int) -> None:
 def main(count: int = 1000, lines: int = 100_000, rounds: int = 5) -> None:
     """Print what each takes, and how many times what stands beside it."""
     declared(count, max(1, count // 10), rounds)
-    told(lines, rounds)
+    measure_commands(lines, rounds)
 
 
 if __name__ == "__main__":

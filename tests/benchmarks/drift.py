@@ -12,32 +12,26 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http import HTTPStatus
 from itertools import count, islice
-from pathlib import Path
 from typing import Any
 
 import urllib3
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
-from bellhop.adapters.local.tls import make_context
-from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import LOCAL
+from bellhop.adapters.local.server import make_context
 from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.arrivals import Arrivals
-from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
-from infra.lab.http_server import HttpServer, Request, Response
-from infra.lab.processes import Nursery
-from tests.benchmarks.figures import beside, in_turns, lab, run
+from tests.benchmarks.figures import bench, beside, in_turns, run
+from tests.lab.http_server import HttpServer, Request, Response
 
 SMALLEST = (2, 1)
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -167,22 +161,16 @@ def main(edits: int = 60, rounds: int = 3, *, plane: ControlPlane | None = None)
     """Print p50 and p99 of edits that are put back, beside the floor's."""
     each = max(1, edits // rounds)
     names = [f"held-{number}" for number in range(WARM_UPS + each * rounds)]
-    with ExitStack() as stack:
-        near, silent = stack.enter_context(lab(plane, "source", "silent"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stand = Stand(folder, stack.enter_context(Nursery()))
-        stack.callback(stand.close)
-        user, alone = (User(one.kubeconfig()) for one in (near, silent))
-        for one in (user, alone):
-            stack.callback(one.close)
-        kube = KubeClient("silent", sanitise(silent.kubeconfig(), reach=LOCAL), reach=LOCAL)
-        stack.callback(kube.close)
+    with bench(plane, "source", "silent") as made:
+        stand, (near, silent) = made.stand, made.clusters
+        user, undisturbed = made.users()
+        kube = made.client(silent, "silent")
         stand.serve()
         stand.register(near, namespace="bench", labels="env=production")
-        file = folder / "profiles.yaml"
+        file = made.folder / "profiles.yaml"
         file.write_text("---".join(map(profile, names)))
         stand.do("apply", "-f", str(file))
-        post = stack.enter_context(yes(kube))
+        post = made.enter_context(yes(kube))
         arrivals = Arrivals(user, CONFIG, "default")
         for name in names:
             arrivals.wait(name, ours)
@@ -190,11 +178,11 @@ def main(edits: int = 60, rounds: int = 3, *, plane: ControlPlane | None = None)
         time.sleep(3 * _CALM_SECONDS)
         left, numbers = iter(names), count()
         through_bellhop(user, arrivals, left, WARM_UPS)
-        bare(alone, kube, post, WARM_UPS, numbers)
+        bare(undisturbed, kube, post, WARM_UPS, numbers)
         measured = in_turns(
             rounds,
             bellhop=lambda: through_bellhop(user, arrivals, left, each),
-            floor=lambda: bare(alone, kube, post, each, numbers),
+            floor=lambda: bare(undisturbed, kube, post, each, numbers),
         )
     beside(f"{rounds} rounds of {each} edits", measured)
 

@@ -1,9 +1,9 @@
-"""What judging costs, and gathering: `python -m tests.benchmarks.evaluate SOURCES OBJECTS BURST`.
+"""The cost of evaluation: `python -m tests.benchmarks.evaluate SOURCES OBJECTS BURST`.
 
 SOURCES of one kind by Lua, as many by CEL and by labels; OBJECTS, of which ten or all match one
 trigger for all; and a BURST of changes of them at once, with how often they were rendered. The
-floors are lupa and CEL's library alone, and ten objects that match where there are no others. As
-peers a Lua state is made for each object, bare and with the box, which reads its script anew. It
+floors are bare lupa and CEL's bare library, and ten objects that match where there are no others.
+As peers a Lua state is made for each object, bare and with the box, which reads its script. It
 takes `ROUNDS LARGEST` as well: a trigger for each of LARGEST objects that match, of a tenth and of
 a thousandth, one of which changes. It answers 1 where the box of CEL costs more than it may beside
 its library.
@@ -25,13 +25,13 @@ from typing import Any
 from bellhop.api.kinds import EventSource, of
 from bellhop.celbox import Rule
 from bellhop.core.gvk import ObjectKey
-from bellhop.events.rules_match import Candidate, judge
+from bellhop.events.rules_match import Candidate, evaluate_rules
 from bellhop.luabox import Limits, Script, Subject, evaluate
-from bellhop.luabox.given import Given
+from bellhop.luabox.convert import Given
 from bellhop.luabox.state import State
 from bellhop.rendering.observation import observe
+from bellhop.state.match import Match
 from bellhop.state.messages import Evaluate
-from bellhop.state.record import Match
 from tests.benchmarks.figures import Rounds, in_turns, run, spread, table
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import Fleet
@@ -79,7 +79,7 @@ def service(name: str, v: str = "0", ring: str = "no") -> dict[str, Any]:
 
 
 class Clock(FakeClock):
-    """The machine's clock once it is told to tick: until then nothing has to rest."""
+    """The machine's clock once it ticks: until then nothing is throttled."""
 
     ticks = False
 
@@ -115,7 +115,7 @@ def sources(count: int, by: str) -> list[EventSource]:
 
 
 def bare() -> Callable[[], Any]:
-    """Return what judges one object with lupa alone: nothing boxed, nothing limited."""
+    """Return a function that evaluates one object with bare lupa: no sandbox, no limit."""
     from lupa import lua51  # noqa: PLC0415 - so that importing this module loads no Lua
 
     runtime = lua51.LuaRuntime(register_eval=False)
@@ -129,8 +129,8 @@ def bare() -> Callable[[], Any]:
     return once
 
 
-def anew() -> Callable[[], Any]:
-    """Return what judges one object in a Lua state of its own, which reads the script."""
+def restart() -> Callable[[], Any]:
+    """Return a function that evaluates one object in a Lua state of its own, reading the script."""
     from lupa import lua51  # noqa: PLC0415 - so that importing this module loads no Lua
 
     manifest = service("web")
@@ -145,14 +145,14 @@ def anew() -> Callable[[], Any]:
     return once
 
 
-def read_anew() -> Callable[[], Any]:
-    """Return what judges one object in the box that is there, which reads the script anew."""
+def reloaded_script() -> Callable[[], Any]:
+    """Return a function that evaluates one object in the shared sandbox, re-reading the script."""
     manifest, limits = service("web"), Limits()
     return lambda: evaluate(Script(SCRIPT, limits=limits), Subject(manifest))
 
 
-def boxed_anew() -> Callable[[], Any]:
-    """Return what judges one object in a Lua state of its own with the box, and its script."""
+def new_sandbox() -> Callable[[], Any]:
+    """Return a function that evaluates one object in a new Lua state, with sandbox and script."""
     manifest, limits = service("web"), Limits()
 
     def once() -> Any:
@@ -165,7 +165,7 @@ def boxed_anew() -> Callable[[], Any]:
 
 
 def bare_cel() -> Callable[[], Any]:
-    """Return what judges one object with CEL's library alone, as a careful caller has to."""
+    """Return a function that evaluates one object with CEL's bare library, as a careful caller."""
     from cel_expr_python import cel  # noqa: PLC0415 - so that importing this module loads no CEL
 
     rule = cel.NewEnv(variables={"resource": cel.Type.DYN}).compile(RULE)
@@ -179,19 +179,19 @@ def bare_cel() -> Callable[[], Any]:
 
 
 def boxed_cel() -> Callable[[], Any]:
-    """Return what judges one object by the same rule in its box."""
+    """Return a function that evaluates one object by the same rule in its sandbox."""
     rule, manifest = Rule(RULE), service("web")
     return lambda: rule.holds(manifest)
 
 
-def judging(found: list[EventSource]) -> Callable[[], Any]:
-    """Return what judges one object by sources."""
+def evaluation(found: list[EventSource]) -> Callable[[], Any]:
+    """Return a function that evaluates one object by sources."""
     manifest, limits = service("web"), Limits()
 
     def once() -> None:
         candidate = Candidate(manifest)
         for each in found:
-            judge(each, candidate, limits)
+            evaluate_rules(each, candidate, limits)
 
     return once
 
@@ -299,8 +299,7 @@ def growing(folder: Path, largest: int, rounds: int) -> None:
 
 def burst(fleet: Fleet, size: int, v: str) -> tuple[float, int]:
     """Return the seconds that many changes at once take, and how often they were rendered."""
-    deploy: Any = fleet.stages["deploy"]
-    stage = deploy._instantiation
+    stage = fleet.instantiation
     fill, renders = stage._fill, []
     done = threading.Event()
     last = [time.perf_counter()]
@@ -337,26 +336,26 @@ def main(
 ) -> int:
     """Print what each case takes; answer 1 where CEL misses its aim."""
     lua, labels, cel = (sources(many, by) for by in ("lua", "labels", "cel"))
-    judged = in_turns(
+    evaluated = in_turns(
         rounds,
         **{
             "lupa alone": block(bare(), 500),
-            "lupa, a state for each": block(anew(), 100),
-            "a box for each": block(boxed_anew(), 5),
-            "1 source by Lua": block(judging(lua[:1]), 500),
+            "lupa, a state for each": block(restart(), 100),
+            "a box for each": block(new_sandbox(), 5),
+            "1 source by Lua": block(evaluation(lua[:1]), 500),
         },
     )
-    beside("an object judged", judged, "lupa alone", "µs")
+    beside("an object judged", evaluated, "lupa alone", "µs")
     # After those, as Lua's collector looks through each script that is loaded again and again.
     tenth = max(1, many // 10)
     counted = in_turns(
         rounds,
         **{
-            "the script read for each": block(read_anew(), 100),
-            f"1 of {many} by Lua": block(judging(lua[:1]), 500),
-            f"{tenth} of {many} by Lua": block(judging(lua[:tenth]), 30),
-            f"{many} by Lua": block(judging(lua), 3),
-            f"{many} by labels": block(judging(labels), 10),
+            "the script read for each": block(reloaded_script(), 100),
+            f"1 of {many} by Lua": block(evaluation(lua[:1]), 500),
+            f"{tenth} of {many} by Lua": block(evaluation(lua[:tenth]), 30),
+            f"{many} by Lua": block(evaluation(lua), 3),
+            f"{many} by labels": block(evaluation(labels), 10),
         },
     )
     beside("an object judged by many", counted, f"1 of {many} by Lua", "µs")
@@ -365,8 +364,8 @@ def main(
         **{
             "CEL's library alone": block(bare_cel(), 500),
             "the rule in its box": block(boxed_cel(), 500),
-            "1 source by CEL": block(judging(cel[:1]), 500),
-            f"{many} by CEL": block(judging(cel), 3),
+            "1 source by CEL": block(evaluation(cel[:1]), 500),
+            f"{many} by CEL": block(evaluation(cel), 3),
         },
     )
     beside("an object judged", ruled, "CEL's library alone", "µs")

@@ -1,6 +1,6 @@
 """What the benchmarks share: blocks in turns, medians with their range, and where it was measured.
 
-A figure says something beside a floor alone: the same work with nothing of ours. Both are measured
+A figure means something only beside a floor: the same work with nothing of ours. Both are measured
 in blocks that take turns, with nothing else at work meanwhile, so that both meet the same weather.
 The first uses are figures of their own, and in no median.
 """
@@ -18,9 +18,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import LOCAL
+from bellhop.runtime.embedded.state import Embedded, open_state
+from bellhop.settings import Settings
+from infra.demo.stand import Stand
+from infra.demo.user import User
 from infra.lab.binaries import find
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
+from infra.lab.processes import Nursery
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
@@ -123,6 +131,62 @@ def lab(plane: ControlPlane | None, *names: str) -> Iterator[list[Cluster]]:
         yield clusters
 
 
-def wants_clusters(main: Callable[..., Any]) -> bool:
+class Bench(ExitStack):
+    """Real clusters and an installation beside them; all that is opened is closed with it."""
+
+    clusters: list[Cluster]
+    folder: Path
+    nursery: Nursery
+    stand: Stand
+
+    def start(
+        self, plane: ControlPlane | None, *names: str, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Start clusters; the installation has its own folder, and does not serve yet."""
+        self.clusters = self.enter_context(lab(plane, *names))
+        self.folder = Path(self.enter_context(tempfile.TemporaryDirectory()))
+        self.nursery = self.enter_context(Nursery())
+        self.stand = Stand(self.folder / "stand", self.nursery, settings=settings)
+        self.callback(self.stand.close)
+
+    def users(self) -> list[User]:
+        """Return a user of each cluster."""
+        users = [User(each.kubeconfig()) for each in self.clusters]
+        for each in users:
+            self.callback(each.close)
+        return users
+
+    def client(self, cluster: Cluster, name: str) -> KubeClient:
+        """Return a client as Bellhop has one."""
+        stored = sanitise(cluster.kubeconfig(), reach=LOCAL)
+        client = KubeClient(name, stored, reach=LOCAL)
+        self.callback(client.close)
+        return client
+
+    def serve_pair(self) -> None:
+        """Serve a first cluster, which sends events, and a second one, which gets add-ons."""
+        near, far = self.clusters[:2]
+        self.stand.serve()
+        self.stand.register(near, namespace="bench", labels="env=production")
+        self.stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+
+    def open_state(self) -> Embedded:
+        """Open the installation's state beside `serve`."""
+        opened = open_state(self.stand.state, Settings())
+        self.callback(opened.close)
+        return opened
+
+
+@contextmanager
+def bench(
+    plane: ControlPlane | None, *names: str, settings: Mapping[str, str] | None = None
+) -> Iterator[Bench]:
+    """Start clusters, and yield them with an installation that does not serve yet."""
+    with Bench() as made:
+        made.start(plane, *names, settings=settings)
+        yield made
+
+
+def needs_clusters(main: Callable[..., Any]) -> bool:
     """Say whether a benchmark needs real clusters."""
     return "plane" in inspect.signature(main).parameters

@@ -4,7 +4,7 @@ It takes `[CONCURRENCY]` as well. A simulation: every event goes through the rea
 adapters, over AWS in memory that holds them to the limits its services publish
 (`tests/fakes/aws.py`), on a clock of its own. Queues, batches, memory, time-outs and limits of
 concurrency are those that the Terraform module has for a `concurrency`. `clouds/events.py` says
-what happens in the clusters. The ledger is dropped each minute.
+what happens in the clusters. The event log is dropped each minute.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.secrets import ManagedSecrets
-from bellhop.adapters.aws.store import DynamoStore
+from bellhop.adapters.aws.store import DynamoStore, S3Blobs
 from bellhop.core.address_policy import LOCAL
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
@@ -30,9 +29,8 @@ from bellhop.runtime.aws.batch import Batch
 from bellhop.runtime.aws.http import Front
 from bellhop.runtime.aws.metrics import Metrics
 from bellhop.runtime.aws.resources import Resources
-from bellhop.runtime.aws.tick import Tick
-from bellhop.runtime.cloud.due import Due
 from bellhop.runtime.cloud.event_log import LoggedEventLog
+from bellhop.runtime.cloud.tick import Due, Ticker
 from bellhop.state.event_log import Bounds
 from bellhop.state.messages import Publisher
 from bellhop.state.records import Records
@@ -108,7 +106,7 @@ class Fleet(Events):
             "deploy": lambda: Batch(self.deploy, self.open),
             "sweep": lambda: Batch(self.sweep, self.open),
             # An invocation is played in one thread: threads of its own have no simulated time.
-            "schedule": lambda: Tick(lambda here: Due(here, SEQUENTIAL), self.open),
+            "schedule": lambda: Ticker(lambda here: Due(here, SEQUENTIAL), self.open),
         }
         self.functions = {
             name: Function(made[name], min(1.0, each["memory"] / WHOLE), each["timeout"])
@@ -172,7 +170,7 @@ class Fleet(Events):
 
     def tick(self) -> None:
         """Have the schedule look."""
-        if self._has_room("schedule"):
+        if self._has_capacity("schedule"):
             self._invoke("schedule", {}, lambda _: None)
         else:
             self.at(self.clock.seconds + THROTTLED, self.tick)
@@ -189,7 +187,7 @@ class Fleet(Events):
         sent["body"] = json.dumps({**batch, "items": [item]})
 
         def once() -> None:
-            if self._has_room("ingest"):
+            if self._has_capacity("ingest"):
                 self._invoke("ingest", sent, answered)
             else:
                 answered({"statusCode": _UNAVAILABLE})
@@ -207,7 +205,7 @@ class Fleet(Events):
         """Count the executions of all functions."""
         return sum(each.busy for each in self.functions.values())
 
-    def _has_room(self, name: str) -> bool:
+    def _has_capacity(self, name: str) -> bool:
         """Say whether an execution is left, and count it as a throttle if not."""
         if self.busy < self.sizes.concurrency:
             return True
@@ -224,7 +222,7 @@ class Fleet(Events):
         try:
             answer = environment(event, _Context(self.aws, begun, function.timeout))
         except BellhopError as error:
-            # The schedule alone tells AWS so, and is asked again.
+            # Only the schedule reports it to AWS so, and is asked again.
             self.aws.meters.refused[f"{name}, {error.code}"] += 1
             answer = {}
         self.aws.clock.rest((time.process_time() - processor) / function.share)
@@ -267,7 +265,7 @@ class Fleet(Events):
 
         stage = self.sizes.feeds[queue].stage
         records = [self._record(each, queue) for each in taken]
-        if self._has_room(stage):
+        if self._has_capacity(stage):
             self._invoke(stage, {"Records": records}, end)
         elif self.clock.seconds + THROTTLED < until:
             self.at(self.clock.seconds + THROTTLED, self._hand_over, queue, taken, until)

@@ -5,7 +5,7 @@ in memory that holds the functions to the limits its services publish (`tests/fa
 `GROWN` are operations a second that Firestore had taken before: 500 of a new database, from which
 the default is reached within three quarters of an hour. Functions are those that the Terraform
 module has for so many `INSTANCES`.
-An invocation is played whole when it begins, so that a process never has two messages in hand at
+An invocation is played whole when it begins, so that a process never has two messages in flight at
 once: lines of busy shares are for the tests on Google's emulators.
 """
 
@@ -49,7 +49,7 @@ SMALLEST = (5, 3, 5, 5)
 GROWN = 20_000
 
 DELIVERY = 0.1
-"""Seconds from publishing to a push, of the order that Google's documents tell."""
+"""Seconds from publishing to a push, of the order that Google documents."""
 
 FIRST_PUSHES, MOST_PUSHES = 5, 1_000
 """Pushes of a subscription at a time. Google says that it begins with few and adapts to those that
@@ -66,7 +66,7 @@ INSTANCES = 122
 _LATER = 3
 """Ticks after the last event, at most."""
 
-_DONE, _NO_ROOM = 200, 429
+_DONE, _NO_INSTANCE = 200, 429
 _PROJECT = "projects/fleet/topics/"
 
 
@@ -98,7 +98,7 @@ class Service:
         return sum(each.busy for each in self.instances)
 
     def begin(self) -> tuple[Instance, bool] | None:
-        """Find an instance with room, and say if it is new; None if there is no room."""
+        """Find an instance with a free slot, and say if it is new; None if there is no slot."""
         for each in self.instances:
             if each.busy < self.concurrency:
                 each.busy += 1
@@ -212,11 +212,11 @@ class Fleet(Events):
         once()
 
     def _invoke(self, name: str, call: Callable[[Any], int], then: Callable[[int], None]) -> None:
-        """Run a function at once; the status of its answer is told when its time is over."""
+        """Run a function at once; return the status of its answer when its time is over."""
         function, begun = self.functions[name], self.clock.seconds
         found = function.begin()
         if found is None:
-            then(_NO_ROOM)
+            then(_NO_INSTANCE)
             return
         instance, new = found
         self.invocations[name] += 1
@@ -243,8 +243,8 @@ class Fleet(Events):
         """Push, of each topic, what waits and there is a window for."""
         for inbox, stage in INBOXES.items():
             waiting = self.google.waiting[_PROJECT + inbox]
-            room = int(self._windows[inbox]) - self.google.in_hand[_PROJECT + inbox]
-            if waiting and room > 0:
+            free = int(self._windows[inbox]) - self.google.in_hand[_PROJECT + inbox]
+            if waiting and free > 0:
                 first = max(self.clock.seconds, waiting[0][0] + DELIVERY)
                 self.at(first, self._push, inbox, stage)
 

@@ -52,7 +52,7 @@ def main(
         rig.wait()
         print(f"ready {time.monotonic() - begun:.2f} s after its start")
         rig.hook()
-        rig.await_ringing()
+        rig.await_webhook()
         print(f"memory at rest: {resident(rig)}")
         each = max(1, events // rounds)
         blocks = {
@@ -62,24 +62,24 @@ def main(
         beside(f"{rounds} rounds of {each} writes", in_turns(rounds, **blocks))
         rig.settle()
         sent = [
-            (arrived - datetime.fromisoformat(item["rang"]).timestamp()) * 1000
+            (arrived - datetime.fromisoformat(item["sent"]).timestamp()) * 1000
             for item, arrived in zip(rig.inbox.items, rig.inbox.times, strict=True)
         ]
         middle, late = percentile(sent, 50), percentile(sent, 99)
         print(f"from hint to sent: p50 {middle:.1f} ms, p99 {late:.1f} ms")
-        ring(rig, hints)
+        send_hints(rig, hints)
         print(f"memory afterwards: {resident(rig)}")
         large(rig, reviews)
         print(f"memory afterwards: {resident(rig)}, at most {resident(rig, 'VmHWM')}")
 
 
 def hooked(rig: Rig, events: int) -> list[float]:
-    """Return the ms of creating ConfigMaps, of which the forwarder is told."""
+    """Return the ms of creating ConfigMaps, for which the webhook is called."""
     return [timed(lambda: rig.api.create(f"event-{next(_numbers)}", a="b")) for _ in range(events)]
 
 
 def bare(rig: Rig, events: int) -> list[float]:
-    """Return the ms of creating Secrets, of which nobody is told."""
+    """Return the ms of creating Secrets, for which no webhook is called."""
 
     def create() -> None:
         about = {"name": f"event-{next(_numbers)}"}
@@ -97,12 +97,12 @@ def timed(act: Callable[[], object]) -> float:
     return took
 
 
-def ring(rig: Rig, hints: int) -> None:
-    """Ring on four connections, about objects that are not there."""
+def send_hints(rig: Rig, hints: int) -> None:
+    """Call the webhook on four connections, about objects that do not exist."""
     context = ssl.create_default_context(cadata=rig.authority.certificate_pem.decode())
     kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
 
-    def knock(worker: int) -> list[float]:
+    def call_with_large_reviews(worker: int) -> list[float]:
         times = []
         with urllib3.PoolManager(ssl_context=context, retries=False) as pool:
             for number in range(hints // CONNECTIONS):
@@ -117,16 +117,20 @@ def ring(rig: Rig, hints: int) -> None:
 
     begun = time.monotonic()
     with ThreadPoolExecutor(CONNECTIONS) as threads:
-        times = [took for found in threads.map(knock, range(CONNECTIONS)) for took in found]
-    rang = time.monotonic() - begun
+        times = [
+            took
+            for found in threads.map(call_with_large_reviews, range(CONNECTIONS))
+            for took in found
+        ]
+    sent = time.monotonic() - begun
     rig.settle()
     sent = time.monotonic() - begun
-    print(f"{len(times)} hints: {len(times) / rang:.0f} a second, answered in", end=" ")
+    print(f"{len(times)} hints: {len(times) / sent:.0f} a second, answered in", end=" ")
     print(f"p50 {percentile(times, 50):.1f} ms, all sent after {sent:.1f} s")
 
 
 def large(rig: Rig, reviews: int) -> None:
-    """Ring with reviews that are near the limit, eight at once."""
+    """Call the webhook with reviews that are near the limit, eight at once."""
     data = {f"key-{number}": "x" * 20 for number in range(90_000)}
     body = json.dumps({"request": {"uid": "u", "operation": "UPDATE", "object": {"data": data}}})
     begun = time.monotonic()
@@ -138,7 +142,7 @@ def large(rig: Rig, reviews: int) -> None:
 
 
 def resident(rig: Rig, field: str = "VmRSS") -> str:
-    """Tell how much memory the forwarder has, or has had at most."""
+    """Return the memory of the forwarder, now or at most."""
     status = Path(f"/proc/{rig.process.pid}/status").read_text()
     return f"{int(status.split(f'{field}:')[1].split()[0]) / 1024:.0f} MiB"
 

@@ -1,6 +1,6 @@
 """How it grows: `python -m tests.benchmarks.growth [CLUSTERS] [SOURCES] [EVENTS A SECOND]`.
 
-A simulation. Counted are the store operations, messages and API calls of an event and of a sweep,
+A simulation. Counted are the store operations, messages and API calls of an event and a resync,
 played through all stages over the fakes; measured is their processor time, here. What an operation
 takes and costs in a cloud is published as a range, or not at all: one figure stands for each below,
 and is to be changed. Events then arrive at random, and wait where all workers are busy.
@@ -123,7 +123,7 @@ class Step:
         return engine.start + waits + self.processor
 
     def free(self, engine: Engine) -> float:
-        """Return for how many ms it is in nobody's hands."""
+        """Return for how many ms no worker has it in flight."""
         return engine.delivery + (self.calls * engine.call if engine.at_once == 1 else 0)
 
     def price(self, engine: Engine) -> float:
@@ -136,7 +136,7 @@ class Step:
         return paid + self.held(engine) / 1000 * engine.second_price * _MILLION
 
 
-class Weighed(CountingStore):
+class MeteredBook(CountingStore):
     """A store that also counts what a cloud would charge, and which partitions are written."""
 
     def __init__(self, store: SqliteStore) -> None:
@@ -181,7 +181,7 @@ class Play:
 
     def __init__(self, folder: Path, sources: int) -> None:
         self.fleet = Fleet(folder)
-        self.store = Weighed(self.fleet.store._store)
+        self.store = MeteredBook(self.fleet.store._store)
         self.fleet.store._store = self.store  # type: ignore[assignment]
         self.kube = self.fleet.register("east", env="production")
         self.fleet.apply(*(rules(number) for number in range(sources)))
@@ -198,7 +198,7 @@ class Play:
         return [_share(step, count) for step in steps.values()]
 
     def sweep(self) -> Step:
-        """Return what one sweep of the cluster does where nothing was missed."""
+        """Return the operations of one resync of the cluster where nothing was missed."""
         self.fleet.clock.advance(self.fleet.settings.sweep_interval * 2)
         steps: dict[str, Step] = {}
         self._step(steps, "schedule", self.fleet.schedule.tick)
@@ -256,7 +256,7 @@ def _share(step: Step, count: int) -> Step:
 
 
 def rules(number: int) -> str:
-    """Return a source, its trigger, and what that brings; the first of them all matches."""
+    """Return a source, its trigger, and the add-on; the first of them all matches."""
     group, version, kind = KINDS[number % len(KINDS)]
     matching = "true" if number == 0 else "false"
     name = f"source-{number}"
@@ -309,7 +309,7 @@ def simulate(steps: Sequence[Step], engine: Engine, rate: float) -> list[float]:
     waiting: deque[tuple[int, int]] = deque()
     busy = 0
     while agenda:
-        # An event comes to a step, or (with 1) leaves the hands of a worker.
+        # An event comes to a step, or (with 1) leaves its worker.
         now, event, at_step, leaving = heapq.heappop(agenda)
         if leaving:
             busy -= 1
@@ -335,11 +335,11 @@ def row(engine: Engine, steps: Sequence[Step], sweep: Step, load: tuple[int, int
     clusters, rate = load
     held = sum(step.held(engine) for step in steps)
     most = engine.at_once / held * 1000
-    sweeping = clusters / SWEEP_SECONDS * sweep.held(engine) / 1000 / engine.at_once
-    busy = rate / most + sweeping
+    resyncing = clusters / RESYNC_SECONDS * sweep.held(engine) / 1000 / engine.at_once
+    busy = rate / most + resyncing
     times = simulate(steps, engine, rate) if busy < 1 else []
     million = sum(step.price(engine) for step in steps)
-    day = clusters * _DAY / SWEEP_SECONDS * sweep.price(engine) / _MILLION
+    day = clusters * _DAY / RESYNC_SECONDS * sweep.price(engine) / _MILLION
     priced = engine.start_price > 0
     return [
         f"{most:,.0f}",
@@ -358,7 +358,7 @@ def main(clusters: int = 5000, sources: int = 100, rate: int = 500) -> None:
         before = play.store.written.copy()
         steps = play.events(PLAYED)
         written = play.store.written - before
-        sweep = play.sweep()
+        resync = play.sweep()
         play.fleet.close()
     columns = ("reads", "writes", "messages", "API calls", "processor ms")
     rows = {
@@ -366,12 +366,12 @@ def main(clusters: int = 5000, sources: int = 100, rate: int = 500) -> None:
             *(f"{each:.1f}" for each in (step.reads, step.writes, step.published, step.calls)),
             f"{step.processor:.2f}",
         ]
-        for step in (*steps, sweep)
+        for step in (*steps, resync)
     }
     table("an event, counted", rows, *columns)
     loads = [(max(1, clusters // part), max(1, rate // part)) for part in (50, 10, 1)]
     engines = {
-        f"{engine.name}: {many}, {each}/s": row(engine, steps, sweep, (many, each))
+        f"{engine.name}: {many}, {each}/s": row(engine, steps, resync, (many, each))
         for engine in (EMBEDDED, AWS, GCP)
         for many, each in loads
     }
@@ -398,7 +398,7 @@ def _families(written: Counter[str]) -> Counter[str]:
     return summed
 
 
-SWEEP_SECONDS = Settings().sweep_interval.total_seconds()
+RESYNC_SECONDS = Settings().sweep_interval.total_seconds()
 
 
 if __name__ == "__main__":

@@ -1,21 +1,17 @@
 """What an installation costs that has nothing to do: `python -m tests.benchmarks.idle [SECONDS]`.
 
 `bellhop serve` and a forwarder beside real API servers, after all has settled: processor time, and
-how often their threads woke up, as /proc tells. The floor is a Python that only sleeps.
+how often their threads woke up, by /proc. The floor is a Python that only sleeps.
 """
 
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
 
-from infra.demo.stand import Stand
 from infra.lab.control_plane import ControlPlane
-from infra.lab.processes import Nursery
-from tests.benchmarks.figures import lab, run, table
+from tests.benchmarks.figures import bench, run, table
 from tests.benchmarks.latency import EXAMPLE
 
 SMALLEST = (1,)
@@ -48,18 +44,12 @@ def family(pid: int) -> list[int]:
 
 def main(seconds: int = 60, *, plane: ControlPlane | None = None) -> None:
     """Print a row a process, beside the floor."""
-    with ExitStack() as stack:
-        near, far = stack.enter_context(lab(plane, "source", "destination"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        nursery = stack.enter_context(Nursery())
-        stand = Stand(folder, nursery)
-        stack.callback(stand.close)
-        stand.serve()
-        stand.register(near, namespace="bench", labels="env=production")
-        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+    with bench(plane, "source", "destination") as made:
+        stand = made.stand
+        made.serve_pair()
         stand.do("apply", "-f", str(EXAMPLE))
         stand.settle("bench/source")
-        floor = nursery.start([sys.executable, "-c", _SLEEP], folder / "floor.log")
+        floor = made.nursery.start([sys.executable, "-c", _SLEEP], made.folder / "floor.log")
         processes = {**stand.processes, "floor": floor}
         time.sleep(_SETTLE_SECONDS)
         before = {name: used(process.pid) for name, process in processes.items()}

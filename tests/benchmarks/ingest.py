@@ -28,7 +28,7 @@ from bellhop.logs import Log
 from bellhop.runtime.embedded import serve
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 from tests.benchmarks.figures import ROOT, beside, in_turns, run
 from tests.fakes.fleet import service, with_address
 

@@ -1,35 +1,30 @@
 """What bad neighbours cost a good cluster: `python -m tests.benchmarks.isolation [WAITING EVENTS]`.
 
-Events of a good pair of clusters, each from its write to the add-on in the destination, alone and
-in bad company: while ten clusters turn out to hang (five only take connections, five shake hands)
-with WAITING profiles for them, while those wait, while another sender floods ingest with objects
-that never were, while sweeps have these evaluated five times over, and while another source's
-script loops for ever on three hundred objects of the same cluster.
+Events of a good pair of clusters, each from its write to the add-on in the destination, by
+themselves and in bad company: while ten clusters turn out to hang (five only take connections, five
+shake hands) with WAITING profiles for them, while those wait, while another sender floods ingest
+with objects that never were, while resyncs have these evaluated five times over, and while another
+source's script loops for ever on three hundred objects of the same cluster.
 """
 
 from __future__ import annotations
 
 import json
 import ssl
-import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from itertools import count
-from pathlib import Path
 
 import urllib3
 
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.runtime.embedded.state import Embedded, open_state
-from bellhop.settings import Settings
+from bellhop.runtime.embedded.state import Embedded
+from bellhop.state.ingest_policy import WatchedKind
 from bellhop.state.messages import Evaluate
-from bellhop.state.record import WatchedKind
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
-from infra.lab.processes import Nursery
-from tests.benchmarks.figures import lab, percentile, run, table
+from tests.benchmarks.figures import bench, percentile, run, table
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, profile, trigger
 from tests.fakes.silent import Silent, enrol
 
@@ -159,22 +154,13 @@ def main(
     *,
     plane: ControlPlane | None = None,
 ) -> None:
-    """Print p50 and the slowest of each case, and how much later that is than alone."""
-    with ExitStack() as stack:
-        near, far = stack.enter_context(lab(plane, "source", "destination"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stand = Stand(folder, stack.enter_context(Nursery()))
-        stack.callback(stand.close)
-        source, destination = User(near.kubeconfig()), User(far.kubeconfig())
-        stack.callback(source.close)
-        stack.callback(destination.close)
-        stand.serve()
-        stand.register(near, namespace="bench", labels="env=production")
-        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+    """Print p50 and the slowest of each case, and how much later that is than in isolation."""
+    with bench(plane, "source", "destination") as made:
+        stand, (source, destination) = made.stand, made.users()
+        made.serve_pair()
         stand.do("apply", "-f", "-", stdin=RULES)
         stand.settle("bench/source")
-        opened = open_state(stand.state, Settings())
-        stack.callback(opened.close)
+        opened = made.open_state()
         happen(source, destination, WARM_UPS)
         measured: dict[str, list[float]] = {}
 
@@ -184,13 +170,13 @@ def main(
 
         note("alone")
         for each in hang(opened):
-            stack.callback(each.close)
+            made.callback(each.close)
         note("clusters hang", lambda: stand.do("apply", "-f", "-", stdin=profiles(waiting)))
         note("they wait")
         begun = time.perf_counter()
         stand.settle("bench/source")
-        swept = (time.perf_counter() - begun) * 1000
-        stack.callback(sender(opened).close)
+        resynced = (time.perf_counter() - begun) * 1000
+        made.callback(sender(opened).close)
         stand.settle("bench/source")
         note("a flood", lambda: flood(stand, invented))
         keys = [str(ObjectKey(CONFIG, "default", f"invented-{n}")) for n in range(invented)]
@@ -198,18 +184,18 @@ def main(
         again = [Evaluate(_SENDER, key).message() for key in keys * 5]
         note("sweeps", lambda: queue.publish(again))
         note("a script loops", lambda: loop(stand, source, invented * 3 // 20))
-    alone = percentile(measured["alone"], 50)
+    baseline = percentile(measured["alone"], 50)
     rows = {
         name: [
             f"{percentile(times, 50):.1f}",
             f"{max(times):.1f}",
-            f"{percentile(times, 50) - alone:+.1f}",
+            f"{percentile(times, 50) - baseline:+.1f}",
             AIM_MS,
         ]
         for name, times in measured.items()
     }
     table(f"{events} events", rows, "p50 ms", "slowest", "p50 later by", "aim")
-    print(f"a good cluster's sweep meanwhile: {swept:.0f} ms")
+    print(f"a good cluster's sweep meanwhile: {resynced:.0f} ms")
 
 
 if __name__ == "__main__":

@@ -7,22 +7,16 @@ to do: a Service's status written, the Service read back, and two objects applie
 
 from __future__ import annotations
 
-import tempfile
 import time
-from contextlib import ExitStack
 from itertools import count
-from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
-from infra.lab.processes import Nursery
-from tests.benchmarks.figures import ROOT, beside, in_turns, lab, percentile, run, spread, table
+from tests.benchmarks.figures import ROOT, bench, beside, in_turns, percentile, run, spread, table
 
 SMALLEST = (2, 1)
 EXAMPLE = ROOT / "docs" / "examples" / "service-discovery"
@@ -99,7 +93,7 @@ def bare(user: User, sink: KubeClient, events: int) -> list[float]:
 
 
 def clear(source: User, destination: User | None = None) -> None:
-    """Delete all that was made, wait until add-ons are gone too, and until nobody is at work."""
+    """Delete all that was made; wait until add-ons are deleted too, and until no worker is busy."""
     for name in source.names(SERVICE, "default"):
         if name != "kubernetes":
             source.delete(ObjectKey(SERVICE, "default", name))
@@ -121,34 +115,25 @@ def after_start(stand: Stand, source: User, destination: User, arrivals: Arrival
 
 def main(events: int = 200, rounds: int = 5, *, plane: ControlPlane | None = None) -> None:
     """Print p50 and p99 beside the floor's, and what the first events take."""
-    with ExitStack() as stack:
-        near, far, silent = stack.enter_context(lab(plane, "source", "destination", "silent"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stand = Stand(folder, stack.enter_context(Nursery()))
-        stack.callback(stand.close)
-        source, destination, alone = (User(each.kubeconfig()) for each in (near, far, silent))
-        for user in (source, destination, alone):
-            stack.callback(user.close)
-        for user in (destination, alone):
+    with bench(plane, "source", "destination", "silent") as made:
+        stand, (source, destination, quiet) = made.stand, made.users()
+        for user in (destination, quiet):
             user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "external"}})
-        sink = KubeClient("silent", sanitise(silent.kubeconfig(), reach=LOCAL), reach=LOCAL)
-        stack.callback(sink.close)
+        sink = made.client(made.clusters[2], "silent")
         arrivals = Arrivals(destination, ENDPOINTS, "external")
-        # Whoever deletes all that matches at once is held up otherwise.
+        # Deleting all that matches at once is held by the deletion guard otherwise.
         stand.environment["BELLHOP_HOLD_SHARE"] = "0"
-        stand.serve()
-        stand.register(near, namespace="bench", labels="env=production")
-        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+        made.serve_pair()
         stand.do("apply", "-f", str(EXAMPLE))
         stand.settle("bench/source")
         time.sleep(_CALM_SECONDS)
         early = through_bellhop(source, destination, arrivals, WARM_UPS)
-        bare(alone, sink, WARM_UPS)
+        bare(quiet, sink, WARM_UPS)
         each = max(1, events // rounds)
         measured = in_turns(
             rounds,
             bellhop=lambda: through_bellhop(source, destination, arrivals, each),
-            floor=lambda: bare(alone, sink, each),
+            floor=lambda: bare(quiet, sink, each),
         )
         late = [after_start(stand, source, destination, arrivals) for _ in range(rounds)]
     beside(f"{rounds} rounds of {each} events", measured)

@@ -1,7 +1,7 @@
 """A trigger that matches many objects: `python -m tests.benchmarks.many [OBJECTS]`.
 
-They are there before it is declared. Then what it brings for each is changed, and at last it is
-deleted: brought, changed and withdrawn as a whole, each with what commands tell of its progress,
+They exist before it is applied. Then its add-on for each is changed, and at last it is
+deleted: deployed, changed and withdrawn as a whole, each with the progress that commands print,
 and with the memory that it takes. It fails where anything was lost, or stayed. It is held by its
 rows: the memory must not grow with the objects.
 """
@@ -21,7 +21,7 @@ from infra.lab.control_plane import ControlPlane
 from tests.benchmarks.figures import run
 from tests.benchmarks.isolation import CONFIG, PLACE, RULES
 from tests.benchmarks.soak import counted, installed, of, show
-from tests.benchmarks.throughput import THREADS, ringing
+from tests.benchmarks.throughput import THREADS, watched_object
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder
 
 SMALLEST = (12,)
@@ -35,38 +35,38 @@ CHANGED = holder(
 
 
 class Many:
-    """The objects of one trigger, and what is told of them."""
+    """The objects of one trigger, and the progress that is printed of them."""
 
     def __init__(self, stand: Stand, destination: User) -> None:
         self._stand = stand
         self._destination = destination
 
     def there(self) -> int:
-        """Count what was brought."""
+        """Count the deployed add-ons."""
         names = self._destination.names(CONFIG, PLACE)
         return sum(name.startswith("for-") for name in names)
 
     def changed(self) -> int:
-        """Count what was brought as it is to be now."""
+        """Count the add-ons that are up to date."""
         found = self._destination.list(CONFIG, PLACE)
         return sum((each.get("data") or {}).get("now") == "another" for each in found)
 
-    def follow(self, what: str, done: Callable[[], int], wanted: int) -> None:
-        """Wait until so many are done, and tell of it as often as a quarter more is."""
-        begun, told = time.monotonic(), 0
+    def follow(self, what: str, done: Callable[[], int], expected: int) -> None:
+        """Wait until so many are done, and print it whenever a quarter more is."""
+        begun, printed = time.monotonic(), 0
         first = done()
         with peak(self._stand.processes["serve"].pid) as memory:
-            while (now := done()) != wanted:
-                assert time.monotonic() - begun < _PATIENCE_SECONDS, f"{what}: {now} of {wanted}"
-                share = abs(now - first) * _ROWS // max(abs(wanted - first), 1)
-                if share > told:
-                    told = share
-                    self._tell(what, begun, now, memory)
+            while (now := done()) != expected:
+                assert time.monotonic() - begun < _PATIENCE_SECONDS, f"{what}: {now} of {expected}"
+                share = abs(now - first) * _ROWS // max(abs(expected - first), 1)
+                if share > printed:
+                    printed = share
+                    self._print(what, begun, now, memory)
                 time.sleep(_LOOK_SECONDS)
-            self._tell(what, begun, now, memory)
+            self._print(what, begun, now, memory)
 
     def end(self) -> None:
-        """Fail where anything is still under way, was given up, or is remembered."""
+        """Fail where anything is still under way, is dead-lettered, or is remembered."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         state = self._stand.state
         while counted(state, "messages") and time.monotonic() < deadline:
@@ -78,11 +78,11 @@ class Many:
         assert not list(records.outcomes.of(_DESTINATION))
         assert not list(records.profiles.heads("made"))
 
-    def _tell(self, what: str, begun: float, now: int, memory: list[float]) -> None:
+    def _print(self, what: str, begun: float, now: int, memory: list[float]) -> None:
         seconds = time.monotonic() - begun
         [row] = self._stand.do("get", "eventtriggers", "--no-headers").splitlines() or [""]
-        told = json.loads(self._stand.do("status", "-o", "json"))
-        waiting = sum(each["waiting"] for each in told["queues"].values())
+        status = json.loads(self._stand.do("status", "-o", "json"))
+        waiting = sum(each["waiting"] for each in status["queues"].values())
         provisioned, profiles = row.split()[3].split("/") if row else ("-", "-")
         cells = (f"{seconds:.0f}", str(now), profiles, provisioned, str(waiting))
         show(what, *cells, f"{max(memory):.0f}")
@@ -111,7 +111,7 @@ def main(objects: int = 5000, *, plane: ControlPlane | None = None) -> None:
     with installed(plane) as (stand, source, destination):
         with ThreadPoolExecutor(THREADS) as threads:
             names = [f"one-of-many-{number}" for number in range(objects)]
-            list(threads.map(lambda name: source.create(ringing(name)), names))
+            list(threads.map(lambda name: source.create(watched_object(name)), names))
         many = Many(stand, destination)
         show("what", "seconds", "done", "profiles", "provisioned", "waiting", "serve MB")
         stand.do("apply", "-f", "-", stdin=RULES)

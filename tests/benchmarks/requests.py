@@ -1,8 +1,8 @@
 """What an event asks of a cloud: `python -m tests.benchmarks.requests [DESTINATIONS]…`.
 
-Events, sweeps, ticks and the house-keeping go through the real handlers: over a moto server, and
+Events, resyncs, ticks and the house-keeping go through the real handlers: over a moto server, and
 over Google's emulators. Clusters are names of one real API server. With the numbers that it has
-without any, the counts and the tables of docs/explanation/costs.md are written anew.
+without any, the counts and the tables of docs/explanation/costs.md are written again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from infra.lab.control_plane import ControlPlane
-from infra.lab.moto import Moto
 from tests.benchmarks.clouds.aws import AwsBill
 from tests.benchmarks.clouds.aws_play import AwsPlay
 from tests.benchmarks.clouds.bill import COUNTS, PAGE, Bill, Count, fill, tables
@@ -23,6 +22,7 @@ from tests.benchmarks.clouds.gcp import GoogleBill
 from tests.benchmarks.clouds.gcp_play import GooglePlay, google
 from tests.benchmarks.clouds.play import Play, measure
 from tests.benchmarks.figures import ROOT, lab, run
+from tests.lab.moto import Moto
 
 SMALLEST = (1,)
 DESTINATIONS = (1, 10, 100)
@@ -43,7 +43,7 @@ def main(*destinations: int, plane: ControlPlane | None = None) -> None:
         }
         found: dict[str, dict[str, Count]] = {}
         for cloud, begin in plays.items():
-            cluster.reset()  # What one has applied would be strays in the next one's sweeps.
+            cluster.reset()  # The objects of one would be orphans in the next one's resyncs.
             with closing(begin()) as play:
                 found[cloud] = measure(play, kubeconfig, *(destinations or DESTINATIONS))
     written: dict[str, str] = {}

@@ -2,7 +2,7 @@
 
 Objects are created in one cluster and deleted again when they are five minutes old, with names
 that come back; for each Bellhop applies one in another cluster, and removes it. Every now and then
-a row tells what the processes and files have grown to, how much waits, and how long the creations
+a row says what the processes and files have grown to, how much waits, and how long the creations
 since the row before took to arrive. At the end the destination must hold what it should, and no
 more. It is held by its rows: the last are to be like those after the first minutes.
 """
@@ -10,12 +10,11 @@ more. It is held by its rows: the last are to be like those after the first minu
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import urllib3
@@ -24,11 +23,10 @@ from bellhop.core.gvk import ObjectKey
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
-from infra.lab.processes import Nursery
-from tests.benchmarks.figures import lab, percentile, run
+from tests.benchmarks.figures import bench, percentile, run
 from tests.benchmarks.idle import used
 from tests.benchmarks.isolation import CONFIG, PLACE, RULES
-from tests.benchmarks.throughput import ringing
+from tests.benchmarks.throughput import watched_object
 
 SMALLEST = (6, 10, 2)
 _LIFE_SECONDS = 300
@@ -92,7 +90,7 @@ def counted(state: Path, table: str) -> int:
 
 
 class Soak:
-    """Work that goes on, and what there is to tell of it."""
+    """Work that goes on, and its figures."""
 
     def __init__(self, stand: Stand, source: User, destination: User) -> None:
         self._stand = stand
@@ -106,7 +104,7 @@ class Soak:
     def turn(self, created: str, deleted: str) -> None:
         """Create one object, and delete another if it was created."""
         self._arrivals.created[f"for-{created}"] = time.perf_counter()
-        self._source.create(ringing(created))
+        self._source.create(watched_object(created))
         self._alive.add(created)
         self._events += 1
         if deleted in self._alive:
@@ -115,7 +113,7 @@ class Soak:
             self._events += 1
 
     def row(self) -> list[str]:
-        """Measure, and begin to count anew."""
+        """Measure, and reset the counts."""
         state, processes = self._stand.state, self._stand.processes
         memory, files, threads = of(processes["serve"].pid)
         took = self._arrivals.taken() or [0.0]
@@ -133,11 +131,11 @@ class Soak:
     def end(self) -> None:
         """Wait until nothing is under way; fail where something was lost, or stayed."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        wanted = {f"for-{name}" for name in self._alive}
-        while (there := self._there()) != wanted and time.monotonic() < deadline:
+        expected = {f"for-{name}" for name in self._alive}
+        while (there := self._there()) != expected and time.monotonic() < deadline:
             time.sleep(0.2)
-        print(f"{len(wanted - there)} lost, {len(there - wanted)} left, of {len(wanted)}")
-        assert there == wanted
+        print(f"{len(expected - there)} lost, {len(there - expected)} left, of {len(expected)}")
+        assert there == expected
 
     def _now_used(self) -> float:
         return used(self._stand.processes["serve"].pid)[0]
@@ -170,23 +168,15 @@ def work(soak: Soak, seconds: int, rate: int, samples: int) -> None:
 
 @contextmanager
 def installed(plane: ControlPlane | None) -> Iterator[tuple[Stand, User, User]]:
-    """Serve, with a cluster where things happen and one that they bring objects to.
+    """Serve, with a cluster where things happen and one that they deploy objects to.
 
     Yield the installation, and somebody who works in each of the two.
     """
-    with ExitStack() as stack:
-        near, far = stack.enter_context(lab(plane, "source", "destination"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stand = Stand(folder, stack.enter_context(Nursery()))
-        stack.callback(stand.close)
-        source, destination = (User(each.kubeconfig()) for each in (near, far))
-        for user in (source, destination):
-            stack.callback(user.close)
+    with bench(plane, "source", "destination") as made:
+        source, destination = made.users()
         destination.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
-        stand.serve()
-        stand.register(near, namespace="bench", labels="env=production")
-        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
-        yield stand, source, destination
+        made.serve_pair()
+        yield made.stand, source, destination
 
 
 def main(

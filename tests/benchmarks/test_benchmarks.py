@@ -13,7 +13,7 @@ import inspect
 import pytest
 
 from infra.lab.control_plane import ControlPlane
-from tests.benchmarks.figures import benchmarks, percentile, spread, wants_clusters
+from tests.benchmarks.figures import benchmarks, needs_clusters, percentile, spread
 
 
 @pytest.mark.parametrize("name", benchmarks())
@@ -36,7 +36,7 @@ def test_runs(
     """
     module = importlib.import_module(f"tests.benchmarks.{name}")
     shared: dict[str, ControlPlane] = {}
-    if wants_clusters(module.main):
+    if needs_clusters(module.main):
         for cluster in ("source_cluster", "destination_cluster"):
             request.getfixturevalue(cluster)
         shared["plane"] = request.getfixturevalue("control_plane")
@@ -60,6 +60,6 @@ def test_percentiles_are_measured_values(times: list[float], share: int, expecte
     assert percentile(times, share) == expected
 
 
-def test_a_median_is_told_with_its_range() -> None:
-    """A figure alone would hide how much it moves."""
+def test_a_median_is_printed_with_its_range() -> None:
+    """A bare figure would hide how much it varies."""
     assert spread([3.0, 1.0, 2.0]) == "2.0 (1.0-3.0)"

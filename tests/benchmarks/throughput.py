@@ -7,24 +7,19 @@ Bellhop does not know, while it has nothing to do: created, read back, and anoth
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import ObjectKey
 from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
-from infra.lab.processes import Nursery
-from tests.benchmarks.figures import Rounds, in_turns, lab, percentile, run, spread, table
+from tests.benchmarks.figures import Rounds, bench, in_turns, percentile, run, spread, table
 from tests.benchmarks.idle import used
 from tests.benchmarks.isolation import CONFIG, PLACE, RULES, happen
 
@@ -37,7 +32,7 @@ _SINGLE = 20
 _rounds = count()
 
 
-def ringing(name: str) -> dict[str, object]:
+def watched_object(name: str) -> dict[str, object]:
     """Return a ConfigMap that the source watches for."""
     metadata = {"name": name, "namespace": "default", "labels": {"ring": "yes"}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
@@ -57,7 +52,7 @@ def through_bellhop(source: User, arrivals: Arrivals, events: int) -> list[float
 
     def write(name: str) -> float:
         at = time.perf_counter()
-        source.create(ringing(name))
+        source.create(watched_object(name))
         return at
 
     written = by_threads(write, names)
@@ -74,7 +69,7 @@ def bare(user: User, sink: KubeClient, events: int) -> list[float]:
 
     def act(name: str) -> float:
         at = time.perf_counter()
-        user.create(ringing(name))
+        user.create(watched_object(name))
         user.get(ObjectKey(CONFIG, "default", name))
         metadata = {"name": f"for-{name}", "namespace": PLACE}
         sink.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
@@ -86,7 +81,7 @@ def bare(user: User, sink: KubeClient, events: int) -> list[float]:
     return [*took, whole]
 
 
-class Bench:
+class Pair:
     """An installation between two real clusters."""
 
     def __init__(self, stand: Stand, source: User, destination: User, events: int) -> None:
@@ -122,32 +117,23 @@ def _memory(pid: int) -> float:
 
 def main(events: int = 2000, rounds: int = 3, *, plane: ControlPlane | None = None) -> None:
     """Print events a second beside the floor's, how long each took, and what `serve` spent."""
-    with ExitStack() as stack:
-        near, far, silent = stack.enter_context(lab(plane, "source", "destination", "silent"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stand = Stand(folder, stack.enter_context(Nursery()))
-        stack.callback(stand.close)
-        source, destination, alone = (User(each.kubeconfig()) for each in (near, far, silent))
-        for user in (source, destination, alone):
-            stack.callback(user.close)
-        for user in (destination, alone):
+    with bench(plane, "source", "destination", "silent") as made:
+        stand, (source, destination, quiet) = made.stand, made.users()
+        for user in (destination, quiet):
             user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
-        sink = KubeClient("silent", sanitise(silent.kubeconfig(), reach=LOCAL), reach=LOCAL)
-        stack.callback(sink.close)
-        stand.serve()
-        stand.register(near, namespace="bench", labels="env=production")
-        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+        sink = made.client(made.clusters[2], "silent")
+        made.serve_pair()
         stand.do("apply", "-f", "-", stdin=RULES)
         stand.settle("bench/source")
-        bench = Bench(stand, source, destination, events)
+        pair = Pair(stand, source, destination, events)
         happen(source, destination, 5)
-        bare(alone, sink, THREADS)
-        measured = in_turns(rounds, serve=bench.block, floor=lambda: bare(alone, sink, events))
+        bare(quiet, sink, THREADS)
+        measured = in_turns(rounds, serve=pair.block, floor=lambda: bare(quiet, sink, events))
     _print(events, measured)
-    for name, each in bench.spent.items():
+    for name, each in pair.spent.items():
         print(f"processor time of {name}: {spread(each, 2)} ms an event")
-    print(f"a single event: p50 {spread(bench.single, 0)} ms")
-    print(f"memory of serve: {spread(bench.memory, 0)} MiB")
+    print(f"a single event: p50 {spread(pair.single, 0)} ms")
+    print(f"memory of serve: {spread(pair.memory, 0)} MiB")
 
 
 def _print(events: int, measured: Rounds) -> None:

@@ -24,9 +24,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
-from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
-from bellhop.adapters.aws.store import DynamoStore
+from bellhop.adapters.aws.store import DynamoStore, S3Blobs
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.queue import PubsubQueue
 from bellhop.adapters.gcp.store import FirestoreStore
@@ -34,15 +33,14 @@ from bellhop.core.address_policy import LOCAL
 from bellhop.logs import Log
 from bellhop.runtime.aws.metrics import Metrics
 from bellhop.runtime.aws.resources import Resources as AwsResources
-from bellhop.runtime.cloud import due
-from bellhop.runtime.cloud.due import Due
 from bellhop.runtime.cloud.resources import Resources
+from bellhop.runtime.cloud.tick import HELPERS, Due
 from bellhop.runtime.gcp.resources import Resources as GoogleResources
 from bellhop.runtime.gcp.tick import Woken
 from bellhop.settings import Settings
+from bellhop.state.cluster import Cluster
 from bellhop.state.delays import sweep_timer
 from bellhop.state.messages import INBOXES, CollectGarbage, Publisher, Resync
-from bellhop.state.record import Cluster
 from bellhop.state.records import Records
 from bellhop.state.schedule import HOUSE
 from bellhop.state.sealer import Sealer
@@ -102,7 +100,7 @@ class ManyClock(SimulatedClock):
             turn.set()
 
 
-class SimulatedHands(WorkerPool):
+class SimulatedPool(WorkerPool):
     """Helpers whose threads rest on a simulated clock."""
 
     def __init__(self, clock: ManyClock, helpers: int) -> None:
@@ -197,7 +195,7 @@ class Installation(ABC):
     def __init__(self, cloud: BusyAws | BusyGoogle) -> None:
         self.cloud = cloud
         self.settings = Settings()
-        self.hands = SimulatedHands(cloud.clock, due.HELPERS)
+        self.hands = SimulatedPool(cloud.clock, HELPERS)
         here = self.open()
         self.records = here.records
         self.due = self.make(here)

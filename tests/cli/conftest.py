@@ -20,18 +20,18 @@ from click.testing import CliRunner, Result
 
 from bellhop.cli.contexts import Context
 from bellhop.cli.main import cli
-from bellhop.cli.providers import Opened, place_of
-from bellhop.installation.installation import Installation
+from bellhop.cli.providers.provider import OpenInstallation, load_provider
+from bellhop.installation import Installation
 from bellhop.ports.queue import Delivery, GivenUp, Message
 from bellhop.state.messages import INBOXES
-from infra.lab.google import Emulator
-from infra.lab.google_monitoring import Monitoring
-from infra.lab.google_secrets import SecretManager
-from infra.lab.google_storage import Storage
-from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 from tests.contract.rigs.gcp_queues import make
 from tests.functions.gcp_lab import Project
 from tests.functions.lab import REGION, Account
+from tests.lab.google import Emulator
+from tests.lab.google_monitoring import Monitoring
+from tests.lab.google_secrets import SecretManager
+from tests.lab.google_storage import Storage
+from tests.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 
 STAGES = ("ingest", "schedule", *sorted(set(INBOXES.values())))
 
@@ -46,14 +46,14 @@ class House:
     context: Context
     environment: Mapping[str, str]
     monitoring: Monitoring | None = None
-    opened: Opened = field(init=False)
+    opened: OpenInstallation = field(init=False)
 
     def __post_init__(self) -> None:
-        self.opened = place_of(self.context).opened(self.context, self.environment, create=True)
+        self.opened = load_provider(self.context).open(self.context, self.environment, create=True)
 
     @property
     def here(self) -> Installation:
-        """The installation, as whoever works in it sees it."""
+        """The installation as its workers see it."""
         return self.opened.installation
 
     @property
@@ -67,7 +67,7 @@ class House:
         return CliRunner(env=environment).invoke(cli, arguments, input=stdin)
 
     def bury(self, body: Mapping[str, Any], reason: str) -> str:
-        """Have a message of the inbox `deploy` given up; return its name."""
+        """Dead-letter a message of the inbox `deploy`; return its name."""
         queue: Any = self.here.queues["deploy"]
         message = Message(body, "group")
         deliveries = [Delivery(message, "1", "", 1)]
@@ -81,7 +81,7 @@ class House:
 
 
 def outputs(account: Account) -> dict[str, Any]:
-    """What Terraform would put out of an account."""
+    """The outputs of Terraform for an account."""
     given = account.environment
     return {
         "kind": "aws",
@@ -115,7 +115,7 @@ class Google:
 
 
 def google_outputs(project: Project) -> dict[str, Any]:
-    """What Terraform would put out of a project."""
+    """The outputs of Terraform for a project."""
     given = project.environment
     return {
         "kind": "gcp",
@@ -150,12 +150,9 @@ def embedded(folder: Path) -> House:
 
 
 def on_aws(
-    folder: Path, account: Account, environment: Mapping[str, str] | None = None, **told: Any
+    folder: Path, account: Account, environment: Mapping[str, str] | None = None, **more: Any
 ) -> House:
-    """Make a command line whose context is what Terraform has put out of an account.
-
-    What AWS' SDK finds in an `environment` goes before the endpoint of a context.
-    """
+    """Make a command line with a context of Terraform's outputs; `environment` takes priority."""
     own = environment
     environment = {
         "XDG_CONFIG_HOME": str(folder / "config"),
@@ -167,7 +164,7 @@ def on_aws(
         "AWS_EC2_METADATA_DISABLED": "true",
         **(own or {}),
     }
-    place = {**outputs(account), **told}
+    place = {**outputs(account), **more}
     text = json.dumps({"bellhop": {"value": place, "sensitive": False}, "other": {"value": 1}})
     run = CliRunner(env=environment)
     endpoint = {} if own else {"endpoint": account.moto.url}
@@ -190,7 +187,7 @@ def on_aws(
 
 
 def on_gcp(
-    folder: Path, project: Project, environment: Mapping[str, str] | None = None, **told: Any
+    folder: Path, project: Project, environment: Mapping[str, str] | None = None, **more: Any
 ) -> House:
     """Make a command line whose context is what Terraform has put out of a project."""
     environment = {
@@ -199,7 +196,7 @@ def on_gcp(
         **project.emulators,
         **(environment or {}),
     }
-    place = {**google_outputs(project), **told}
+    place = {**google_outputs(project), **more}
     text = json.dumps({"bellhop": {"value": place, "sensitive": False}, "other": {"value": 1}})
     run = CliRunner(env=environment)
     added = run.invoke(cli, ["context", "add", "prod", "--gcp", "-"], input=text)
@@ -209,7 +206,7 @@ def on_gcp(
 
 
 def waiting(house: House, inbox: str) -> int:
-    """Count what waits in an inbox: Google's is told by others, some minutes late."""
+    """Count the messages in an inbox; Google reports them some minutes late."""
     queue = house.here.queues[inbox]
     if house.context.kind != "gcp":
         return queue.backlog().waiting

@@ -8,7 +8,7 @@ import pytest
 
 from bellhop.adapters.programs.layer import download
 from bellhop.adapters.programs.program import cache
-from bellhop.ports.charts import Wanted
+from bellhop.ports.charts import DesiredRelease
 from bellhop.state.chart import Place
 from tests.cli.conftest import House
 from tests.fakes.chart import packed, repository
@@ -24,7 +24,7 @@ def test_a_command_has_the_helm_of_its_machine(
     assert helm
     with repository(packed(tmp_path)) as site:
         archive = helm.repositories.find(Place(site.address, "demo"))
-    rendered = helm.charts.render(Wanted("web", "apps", archive.path))
+    rendered = helm.charts.render(DesiredRelease("web", "apps", archive.path))
 
     assert "name: web-config" in rendered
     state = house.context.state if house.context.kind == "embedded" else cache()

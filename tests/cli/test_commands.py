@@ -14,14 +14,14 @@ import pytest
 
 from bellhop.cli.contexts import AWS, GCP, KINDS
 from bellhop.cli.main import COMMANDS
-from bellhop.installation.installation import SERVE
+from bellhop.installation import SERVE
 from bellhop.runtime.cloud.installation import FUNCTIONS
 from bellhop.runtime.embedded.state import only_one
+from bellhop.state.heartbeats import WorkerHeartbeat
 from bellhop.state.messages import Resync
-from bellhop.state.record import WorkerHeartbeat
-from infra.lab.moto import Moto
 from tests.cli.conftest import Google, House, embedded, on_aws, on_gcp, waiting
 from tests.functions.lab import Account
+from tests.lab.moto import Moto
 from tests.unit.cli import fleet
 
 READING = [
@@ -31,6 +31,7 @@ READING = [
     "get eventtriggers -o json",
     "get eventreports",
     "get held",
+    "get configuration",
     "get clusterprofiles -o name",
     "get configmaps -A",
     "get secrets -n infra -o yaml",
@@ -61,8 +62,9 @@ READING = [
     "get eventsources nothing",
     "describe cluster nowhere/none",
     "diff nothing",
+    "install crds --print",
 ]
-"""What changes nothing, and is answered from the records alone."""
+"""What changes nothing, and is answered only from the records."""
 
 WEEKEND = "--from '0 20 * * 5' --to '0 5 * * 1'"
 
@@ -98,7 +100,7 @@ MOVING = [
     "describe clusterprofile",
     "show resources --full",
 ]
-"""What tells whether an installation came whole."""
+"""Commands that show whether an installation was moved as a whole."""
 
 ELSEWHERE = {
     "charts": "asks no installation: tests/unit/cli/test_charts.py",
@@ -129,7 +131,7 @@ STDIN = "{apiVersion: v1, kind: ConfigMap, metadata: {name: fresh}, data: {a: b}
 
 
 def populate(house: House) -> None:
-    """Have the example deployed, with something to tell of it."""
+    """Deploy the example, with events to report."""
     fleet.populate(house.here)
     fleet.revise(house.here)
     for what, ago in (("rang", 40), ("matched", 39), ("applied", 38)):
@@ -175,10 +177,7 @@ def built(_moto: Moto, google: Google) -> Iterator[Built]:
 
 @pytest.fixture(scope="module")
 def houses(tmp_path_factory: pytest.TempPathFactory, built: Built) -> Iterator[list[House]]:
-    """The same fleet in an installation of each kind, for commands that change nothing.
-
-    The first test that wants it waits until all three are filled, two of them on emulators.
-    """
+    """The same fleet in an installation of each kind; filling them on emulators takes long."""
     made = [built(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS]
     for house in made:
         house.here.records.pulses.put(
@@ -198,12 +197,9 @@ def test_reads_the_same(houses: list[House], line: str) -> None:
         assert one.exit_code == other.exit_code
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_changes_the_same(tmp_path: Path, built: Built) -> None:
-    """What is said of each change, and what there is after it, is that of the embedded mode.
-
-    It takes long: every changing command runs in three installations, two of them on emulators.
-    """
+    """It takes long: commands run in three installations, two of them on emulators."""
     houses = []
     for kind in KINDS:
         (tmp_path / kind).mkdir()
@@ -218,7 +214,7 @@ def test_changes_the_same(tmp_path: Path, built: Built) -> None:
 
 
 def test_every_command_is_tried() -> None:
-    """Whoever adds a command adds it here."""
+    """A new command has to be added here."""
     tried = {line.split()[0] for line in (*READING, *(change for change, _ in CHANGING))}
 
     assert tried | ELSEWHERE.keys() == set(COMMANDS)
@@ -250,14 +246,14 @@ def test_drops_a_dead_letter(house: House) -> None:
 clouds = pytest.mark.parametrize("kind", [AWS, GCP])
 
 
-def tell_of_waiting(house: House, inbox: str, count: int) -> None:
-    """Have a cloud's monitoring tell that messages wait in an inbox, for three hours."""
+def report_waiting(house: House, inbox: str, count: int) -> None:
+    """Have a cloud's monitoring report for three hours that messages wait in an inbox."""
     at, age = fleet.now() - timedelta(minutes=2), 3 * 3600
     if house.monitoring:
         topic = house.context.place["topics"][inbox]
-        told = {"num_undelivered_messages": count, "oldest_unacked_message_age": age}
-        for metric, value in told.items():
-            house.monitoring.tell(topic, metric, value, at=at)
+        values = {"num_undelivered_messages": count, "oldest_unacked_message_age": age}
+        for metric, value in values.items():
+            house.monitoring.report(topic, metric, value, at=at)
         return
     data = {
         "MetricName": "ApproximateAgeOfOldestMessage",
@@ -270,7 +266,7 @@ def tell_of_waiting(house: House, inbox: str, count: int) -> None:
 
 
 @clouds
-def test_status_tells_what_waits(house: House) -> None:
+def test_status_reports_what_waits(house: House) -> None:
     """Queues, dead letters, whether the schedule ticks, and the version of who works.
 
     It takes seconds: the emulator of a cloud is filled with an example and asked for every queue.
@@ -281,8 +277,8 @@ def test_status_tells_what_waits(house: House) -> None:
     house.here.records.pulses.put(WorkerHeartbeat(now, now, "9.9.9"))
     house.here.publisher.publish([Resync("default/workload")])
     count = waiting(house, "sweep")
-    tell_of_waiting(house, "sweep", count)
-    table, told = house("status"), json.loads(house("status", "-o", "json").stdout)
+    report_waiting(house, "sweep", count)
+    table, status = house("status"), json.loads(house("status", "-o", "json").stdout)
 
     lines = [line.split() for line in table.stdout.splitlines()]
     assert table.exit_code == 1
@@ -290,9 +286,9 @@ def test_status_tells_what_waits(house: House) -> None:
     assert "it is 9.9.9, and this command" in table.stdout
     assert ["dead", "letters", "1"] in lines
     assert f"{count} messages in sweep for 3h" in table.stdout
-    assert (told["running"], told["version"], told["deadLetters"]) == (True, "9.9.9", 1)
-    assert told["queues"]["sweep"]["waiting"] == count
-    assert [each["what"] for each in told["failures"]] == ["dead letter"]
+    assert (status["running"], status["version"], status["deadLetters"]) == (True, "9.9.9", 1)
+    assert status["queues"]["sweep"]["waiting"] == count
+    assert [each["what"] for each in status["failures"]] == ["dead letter"]
 
 
 @clouds
@@ -320,10 +316,7 @@ def test_serves_from_no_cloud(house: House) -> None:
 
 @clouds
 def test_moves_into_a_cloud_and_back(house: House, tmp_path: Path) -> None:
-    """What one machine has is what a cloud has, and another machine after that.
-
-    It takes seconds: an installation on an emulator is filled and read, record by record.
-    """
+    """It takes seconds: an installation on an emulator is filled and read, record by record."""
     (tmp_path / "one").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "secret.txt").write_text("a passphrase of several words\n")

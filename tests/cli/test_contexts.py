@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import stat
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,12 @@ from click.testing import CliRunner
 
 from bellhop.cli.main import cli
 from bellhop.state.messages import INBOXES
-from infra.lab.google_secrets import SecretManager
-from infra.lab.moto import Moto
 from tests.cli.conftest import Google, House, on_gcp, outputs
 from tests.cli.test_commands import STDIN
 from tests.cli.test_permissions import made_role, policy
 from tests.functions.lab import Account
+from tests.lab.google_secrets import SecretManager
+from tests.lab.moto import Moto
 
 ROLE = "arn:aws:iam::123456789012:role/people/bellhop-operator"
 GOOGLE = {
@@ -44,8 +43,8 @@ GOOGLE = {
 
 
 @pytest.fixture
-def told(moto: Moto) -> dict[str, Any]:
-    """What Terraform puts out of an installation on AWS."""
+def aws_outputs(moto: Moto) -> dict[str, Any]:
+    """The outputs of Terraform for an installation on AWS."""
     account = Account(moto)
     account.close()
     return outputs(account)
@@ -70,10 +69,9 @@ def kept(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("whole", [True, False], ids=["all outputs", "the value of one"])
 @pytest.mark.parametrize("piped", [True, False], ids=["a pipe", "a file"])
 def test_adds_what_terraform_puts_out(
-    tmp_path: Path, told: dict[str, Any], *, whole: bool, piped: bool
+    tmp_path: Path, aws_outputs: dict[str, Any], *, whole: bool, piped: bool
 ) -> None:
-    """All outputs or the one; names and addresses are kept, for the user alone, and no more."""
-    later = {**told, "of_a_later_module": 1}
+    later = {**aws_outputs, "of_a_later_module": 1}
     text = json.dumps({"bellhop": {"value": later, "type": "object"}} if whole else later)
     (tmp_path / "outputs.json").write_text(text)
     source = "-" if piped else str(tmp_path / "outputs.json")
@@ -83,7 +81,7 @@ def test_adds_what_terraform_puts_out(
 
     assert (code, said) == (0, "Context 'prod' added.\n")
     assert context["aws"] == {
-        **{name: each for name, each in told.items() if name != "kind"},
+        **{name: each for name, each in aws_outputs.items() if name != "kind"},
         "roles": {},
         "profile": "prod",
         "role_arn": ROLE,
@@ -111,7 +109,6 @@ def test_adds_what_terraform_puts_out_on_google(tmp_path: Path, *, whole: bool) 
 def test_secrets_lie_where_terraform_says(
     google: Google, secret_manager: SecretManager, tmp_path: Path
 ) -> None:
-    """Who registers a cluster keeps its credentials in the region, under the key, of the others."""
     project = google.project()
     house = on_gcp(tmp_path, project, secret_region="europe-west1", kms_key="a key")
     house.here.secrets.put("kubeconfig/prod/eu-1", b"opens it")
@@ -125,10 +122,9 @@ def test_secrets_lie_where_terraform_says(
     project.close()
 
 
-def test_changes_lists_shows_and_removes(prod: House, told: dict[str, Any]) -> None:
-    """A context can be told anew, and be forgotten unless it is the current one."""
-    again = prod("context", "add", "prod", "--aws", "-", stdin=json.dumps(told))
-    table = told["table"]
+def test_changes_lists_shows_and_removes(prod: House, aws_outputs: dict[str, Any]) -> None:
+    again = prod("context", "add", "prod", "--aws", "-", stdin=json.dumps(aws_outputs))
+    table = aws_outputs["table"]
 
     assert again.stdout == "Context 'prod' changed.\n"
     listed = [line.split() for line in prod("context", "list").stdout.splitlines()]
@@ -144,27 +140,48 @@ def test_changes_lists_shows_and_removes(prod: House, told: dict[str, Any]) -> N
     assert prod("context", "remove", "prod").exit_code == 1
 
 
+def on_google(**change: Any) -> str:
+    """Write what Terraform puts out on Google Cloud, with changes."""
+    return json.dumps({**GOOGLE, **change})
+
+
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("kind", "text", "said"),
     [
-        pytest.param("", "it is not JSON", id="empty"),
-        pytest.param("{", "it is not JSON", id="cut short"),
-        pytest.param("[" * 100_000, "it is not JSON", id="deep"),
-        pytest.param("[]", "no output 'bellhop' of kind 'aws'", id="a list"),
-        pytest.param('{"x": {"value": 1}}', "no output 'bellhop' of kind 'aws'", id="others"),
-        pytest.param('{"bellhop": {"value": {"kind": "gcp"}}}', "of kind 'aws'", id="another"),
+        pytest.param("aws", "", "it is not JSON", id="empty"),
+        pytest.param("aws", "{", "it is not JSON", id="cut short"),
+        pytest.param("aws", "[" * 100_000, "it is not JSON", id="deep"),
+        pytest.param("aws", "[]", "no output 'bellhop' of kind 'aws'", id="a list"),
+        pytest.param("aws", '{"x": {"value": 1}}', "no output 'bellhop' of kind", id="others"),
         pytest.param(
+            "aws", '{"bellhop": {"value": {"kind": "gcp"}}}', "of kind 'aws'", id="another"
+        ),
+        pytest.param(
+            "aws",
             '{"kind": "aws", "queues": [], "roles": {"a": 1}}',
             "region, table, bucket, secrets, key_secret, ingest_key_secret, roles, queues of the"
             " output 'bellhop' cannot be used",
             id="half",
         ),
-        pytest.param("x" * 1_100_000, "more than 1048576 bytes", id="huge"),
+        pytest.param("aws", "x" * 1_100_000, "more than 1048576 bytes", id="huge"),
+        pytest.param("gcp", on_google(kind="aws"), "of kind 'gcp'", id="another than Google's"),
+        pytest.param(
+            "gcp",
+            on_google(project="", region=1, topics={"evaluate": ""}, logs={}, accounts=[]),
+            "project, region, logs, topics of the output 'bellhop' cannot be used",
+            id="wrong types",
+        ),
+        pytest.param(
+            "gcp",
+            on_google(topics={"evaluate": "prod-evaluate"}),
+            "topics of the output",
+            id="of less inboxes",
+        ),
     ],
 )
-def test_refuses_what_is_no_output(tmp_path: Path, text: str, said: str) -> None:
+def test_refuses_what_is_no_output(tmp_path: Path, kind: str, text: str, said: str) -> None:
     """It says what is wrong with it, and keeps nothing."""
-    code, output = add(tmp_path, text)
+    code, output = add(tmp_path, text, kind=kind)
 
     assert code == 2
     assert "cannot read 'standard input'" in output
@@ -172,36 +189,11 @@ def test_refuses_what_is_no_output(tmp_path: Path, text: str, said: str) -> None
     assert not (tmp_path / "bellhop").exists()
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        pytest.param({"kind": "aws"}, "no output 'bellhop' of kind 'gcp'", id="another"),
-        pytest.param(
-            {"project": "", "region": 1, "topics": {"evaluate": ""}, "logs": {}, "accounts": []},
-            "project, region, logs, topics of the output 'bellhop' cannot be used",
-            id="wrong types",
-        ),
-        pytest.param(
-            {"topics": {"evaluate": "prod-evaluate"}}, "topics of the output", id="of less inboxes"
-        ),
-    ],
-)
-def test_refuses_what_is_no_output_on_google(
-    tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
-    """It says what is wrong with it, and keeps nothing."""
-    code, output = add(tmp_path, json.dumps({**GOOGLE, **change}), kind="gcp")
-
-    assert code == 2
-    assert said in output
-    assert not (tmp_path / "bellhop").exists()
-
-
-def test_refuses_an_output_that_lacks_an_inbox(tmp_path: Path, told: dict[str, Any]) -> None:
+def test_refuses_an_output_that_lacks_an_inbox(tmp_path: Path, aws_outputs: dict[str, Any]) -> None:
     """A module of an older release has made fewer queues than there are inboxes."""
-    del told["queues"]["probe"]
+    del aws_outputs["queues"]["probe"]
 
-    code, said = add(tmp_path, json.dumps(told))
+    code, said = add(tmp_path, json.dumps(aws_outputs))
 
     assert code == 2
     assert "queues of the output 'bellhop' cannot be used; apply the Terraform module" in said
@@ -228,7 +220,6 @@ def test_refuses_an_output_that_lacks_an_inbox(tmp_path: Path, told: dict[str, A
     ],
 )
 def test_refuses(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
-    """What cannot be meant is one sentence."""
     run = CliRunner(env={"XDG_CONFIG_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)})
     done = run.invoke(cli, ["context", "add", "prod", *options], input="{}")
 
@@ -236,15 +227,11 @@ def test_refuses(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
     assert said in done.output
 
 
-def _nowhere() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
-
-
 @pytest.mark.parametrize(
-    ("change", "environment", "code", "said"),
+    ("kind", "change", "environment", "code", "said"),
     [
         pytest.param(
+            "aws",
             {},
             {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
             1,
@@ -252,6 +239,7 @@ def _nowhere() -> str:
             id="no credentials",
         ),
         pytest.param(
+            "aws",
             {"profile": "nobody"},
             {},
             1,
@@ -259,13 +247,23 @@ def _nowhere() -> str:
             id="no such profile",
         ),
         pytest.param(
-            {"endpoint": _nowhere()},
+            "aws",
+            {"endpoint": "http://127.0.0.1:1"},
             {},
             75,
             "cannot read the sealing key: AWS does not answer",
             id="no network",
         ),
         pytest.param(
+            "gcp",
+            {},
+            {"SECRET_MANAGER_EMULATOR_HOST": "127.0.0.1:9"},
+            75,
+            "cannot read the sealing key: Google does not answer",
+            id="no network to Google",
+        ),
+        pytest.param(
+            "aws",
             {"region": "us-east-1"},
             {},
             1,
@@ -273,41 +271,7 @@ def _nowhere() -> str:
             id="wrong region",
         ),
         pytest.param(
-            {"table": "not-there"},
-            {},
-            75,
-            "a part of the installation is not there; apply Terraform again",
-            id="no table",
-        ),
-        pytest.param(
-            {"queues": {}}, {}, 2, "cannot read 'context prod': queues of the output", id="edited"
-        ),
-    ],
-)
-def test_says_why_it_cannot_get_in(
-    prod: House, change: dict[str, Any], environment: dict[str, str], code: int, said: str
-) -> None:
-    """Each reason is one sentence, and the exit code says whether it may pass."""
-    _edit(prod, "aws", change)
-    result = prod("get", "clusters", **environment)
-
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert result.stderr.startswith("error: cannot ")
-    assert len(result.stderr.splitlines()) == 1
-    assert said in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("change", "environment", "code", "said"),
-    [
-        pytest.param(
-            {},
-            {"SECRET_MANAGER_EMULATOR_HOST": "127.0.0.1:9"},
-            75,
-            "cannot read the sealing key: Google does not answer",
-            id="no network",
-        ),
-        pytest.param(
+            "gcp",
             {"project": "another"},
             {},
             1,
@@ -315,21 +279,34 @@ def test_says_why_it_cannot_get_in(
             id="wrong project",
         ),
         pytest.param(
-            {"topics": {}}, {}, 2, "cannot read 'context prod': topics of the output", id="edited"
+            "aws",
+            {"table": "not-there"},
+            {},
+            75,
+            "a part of the installation is not there; apply Terraform again",
+            id="no table",
         ),
+        pytest.param("aws", {"queues": {}}, {}, 2, "queues of the output", id="edited for AWS"),
+        pytest.param("gcp", {"topics": {}}, {}, 2, "topics of the output", id="edited for Google"),
     ],
 )
-def test_says_why_it_cannot_get_in_on_google(
-    google_house: House, change: dict[str, Any], environment: dict[str, str], code: int, said: str
+def test_says_why_it_cannot_get_in(
+    house: House,
+    kind: str,
+    change: dict[str, Any],
+    environment: dict[str, str],
+    code: int,
+    said: str,
 ) -> None:
     """Each reason is one sentence, and the exit code says whether it may pass."""
-    _edit(google_house, "gcp", change)
-    result = google_house("get", "clusters", **environment)
+    _edit(house, kind, change)
+    result = house("get", "clusters", **environment)
 
     assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr.startswith("error: cannot ")
     assert len(result.stderr.splitlines()) == 1
     assert said in result.stderr
+    assert code != 2 or "cannot read 'context prod': " in result.stderr
 
 
 def _edit(house: House, kind: str, change: dict[str, Any]) -> None:
@@ -342,7 +319,6 @@ def _edit(house: House, kind: str, change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("command", ["get clusters", "status -o json", "status"])
 def test_says_that_the_token_has_expired(prod: House, moto: Moto, command: str) -> None:
-    """Also `status`, which tells what it can."""
     moto.fail("secretsmanager:GetSecretValue", code="ExpiredTokenException", status=400)
     result = prod(*command.split())
 
@@ -352,11 +328,10 @@ def test_says_that_the_token_has_expired(prod: House, moto: Moto, command: str) 
 
 
 def test_calls_by_the_role_that_a_context_names(prod: House, moto: Moto) -> None:
-    """Whoever assumes it may do what it may, and no more, whatever his own rights are."""
     role = made_role(prod, policy("read-only", prod))
     across = ["--aws", "-", "--endpoint", moto.url, "--role-arn", role]
-    told = json.dumps({**prod.context.place, "kind": "aws"})
-    assert prod("context", "add", "across", *across, stdin=told).exit_code == 0
+    own = json.dumps({**prod.context.place, "kind": "aws"})
+    assert prod("context", "add", "across", *across, stdin=own).exit_code == 0
     moto.forget_access()
     looked = prod("--context", "across", "get", "clusters")
     changed = prod("--context", "across", "apply", "-f", "-", stdin=STDIN)

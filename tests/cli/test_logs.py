@@ -1,10 +1,10 @@
-"""`bellhop logs`: what functions have logged, as `show events` shows the ledger."""
+"""`bellhop logs` in both clouds: the log of functions, as `show events` shows the event log."""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,20 +16,24 @@ from msgspec.structs import replace
 import bellhop
 from bellhop.adapters.aws.logs import CloudWatchLogs
 from bellhop.adapters.aws.services import Services
+from bellhop.adapters.gcp.logs import CloudLogs
+from bellhop.adapters.gcp.services import Services as GoogleServices
 from bellhop.core.gvk import ObjectKey
 from bellhop.core.log_tail import LATE
 from bellhop.logs import Log
 from bellhop.runtime.aws.journal import entry_of
 from bellhop.runtime.aws.metrics import Metrics
 from bellhop.runtime.cloud.event_log import SENTENCES, LoggedEventLog
-from bellhop.state.event_log import Bounds
-from bellhop.state.record import Entry
-from infra.lab.moto import Moto
-from tests.cli.conftest import House, embedded
+from bellhop.runtime.gcp.resources import CloudFormatter
+from bellhop.state.event_log import Bounds, Entry
+from tests.cli.conftest import Google, House, embedded, on_gcp
+from tests.functions.gcp_lab import Project
+from tests.lab.google_logging import Logging
+from tests.lab.moto import Moto
 from tests.unit.cli import fleet
 
 NOW = datetime.now(UTC)
-ALL_SERVICES = str(ObjectKey(fleet.SERVICE.gvk, "", "*"))
+_ALL_TRIES = 5
 
 STORY = [
     fleet.entry("rang", ago=50),
@@ -54,16 +58,13 @@ STORY = [
 ]
 
 
-_ALL_TRIES = 5
-
-
-def told(entries: list[Entry]) -> list[str]:
-    """The lines that functions write for entries of the ledger."""
+def format_entries(entries: Sequence[Entry], *formatter: CloudFormatter) -> list[str]:
+    """Return the lines that functions write for entries of the event log."""
     stream = io.StringIO()
-    ledger = LoggedEventLog(Nothing(), Bounds(), Log(stream))  # type: ignore[arg-type]
-    ledger.gather()
+    event_log = LoggedEventLog(Nothing(), Bounds(), Log(stream, *formatter))  # type: ignore[arg-type]
+    event_log.gather()
     for entry in entries:
-        ledger.note(entry)
+        event_log.note(entry)
     return stream.getvalue().splitlines()
 
 
@@ -71,45 +72,130 @@ class Nothing:
     """A store that nobody asks."""
 
 
-class Groups:
-    """The log groups of an installation, into which functions write."""
+class Feed:
+    """Events between two reads of a follower; the end of the script ends it."""
 
-    def __init__(self, services: Services, groups: dict[str, str]) -> None:
-        self.groups = groups
-        self._logs = services.client("logs")
-        for group in groups.values():
+    def __init__(self, *acts: Callable[[], object]) -> None:
+        self._acts = iter(acts)
+        self.waits: list[str] = []
+
+    def __call__(self, _seconds: float) -> None:
+        act = next(self._acts, None)
+        if act is None:
+            raise KeyboardInterrupt
+        act()
+
+
+class OnAws:
+    """Functions of an installation on AWS, which write into its log groups."""
+
+    several_pages = 10_500
+
+    def __init__(self, house: House, moto: Moto, hurried: Services) -> None:
+        self.house = house
+        self._moto = moto
+        self._hurried = hurried
+        self._groups: dict[str, str] = house.context.place["log_groups"]
+        self._logs = house.services.client("logs")
+        for group in self._groups.values():
             self._logs.create_log_group(logGroupName=group)
             self._logs.create_log_stream(logGroupName=group, logStreamName="one")
 
-    def write(self, stage: str, *lines: str | dict[str, Any], at: datetime) -> None:
+    def format(self, *entries: Entry) -> list[str]:
+        return format_entries(entries)
+
+    def write(self, stage: str, *lines: str, at: datetime, severity: str = "") -> None:
+        """Have a function write lines at a time; Lambda knows no severity."""
+        del severity
+        milliseconds = int(at.timestamp() * 1000)
+        events = [{"timestamp": milliseconds, "message": each} for each in lines]
+        for first in range(0, len(events), 5_000):
+            self._logs.put_log_events(
+                logGroupName=self._groups[stage],
+                logStreamName="one",
+                logEvents=events[first : first + 5_000],
+            )
+
+    def refuse(self, why: str) -> None:
+        """Have the next request be refused; all tries of it if requests are too many."""
+        code, times = {
+            "absent": ("ResourceNotFoundException", 1),
+            "denied": ("AccessDeniedException", 1),
+            "too many": ("ThrottlingException", _ALL_TRIES),
+        }[why]
+        self._moto.fail("logs:FilterLogEvents", code=code, status=400, times=times)
+
+    def follow(self, since: datetime, feed: Feed) -> Iterator[str]:
+        logs = CloudWatchLogs(self._hurried, self._groups, sleep=feed)
+        return (line.text for line in logs.follow(since, wait=feed.waits.append))
+
+    def close(self) -> None:
+        """Leave what the fixtures close."""
+
+
+class OnGoogle:
+    """Functions of an installation on Google Cloud, beside one of another installation."""
+
+    several_pages = 2_100
+
+    def __init__(self, folder: Path, project: Project, logging: Logging) -> None:
+        emulators = {"LOGGING_EMULATOR_HOST": logging.address}
+        self.house = on_gcp(folder, project, environment=emulators)
+        self._logging = logging
+        self._place: str = self.house.context.place["logs"]
+        self._services: dict[str, str] = self.house.context.place["services"]
+        self._hurried = GoogleServices(project.name, emulators=emulators, sleep=lambda _: None)
+        logging.places.add(self._place)
+        logging.write("another-evaluate", "it is not ours", at=NOW, severity="ERROR")
+
+    def format(self, *entries: Entry) -> list[str]:
+        return format_entries(entries, CloudFormatter("lab-7"))
+
+    def write(self, stage: str, *lines: str, at: datetime, severity: str = "DEFAULT") -> None:
         """Have a function write lines at a time."""
-        events = [
-            {
-                "timestamp": int(at.timestamp() * 1000),
-                "message": each if isinstance(each, str) else json.dumps(each),
-            }
-            for each in lines
-        ]
-        self._logs.put_log_events(
-            logGroupName=self.groups[stage], logStreamName="one", logEvents=events
-        )
+        for each in lines:
+            self._logging.write(self._services[stage], each, at=at, severity=severity)
+
+    def refuse(self, why: str) -> None:
+        """Have the next request be refused; all tries of it if requests are too many."""
+        status, times = {"absent": (404, 1), "denied": (403, 1), "too many": (429, _ALL_TRIES)}[why]
+        self._logging.refuse(status, times)
+
+    def follow(self, since: datetime, feed: Feed) -> Iterator[str]:
+        logs = CloudLogs(self._hurried, self._place, self._services, sleep=feed)
+        lines = logs.follow(since, wait=feed.waits.append)
+        return (json.loads(line.text)["textPayload"] for line in lines)
+
+    def close(self) -> None:
+        self._hurried.close()
+        self.house.opened.close()
 
 
-@pytest.fixture
-def groups(prod: House) -> Groups:
-    """The log groups of the installation on AWS."""
-    return Groups(prod.services, prod.context.place["log_groups"])
+Functions = OnAws | OnGoogle
 
 
-def test_shows_what_show_events_shows(prod: House, groups: Groups) -> None:
-    """The same decisions, told by functions and kept in the ledger, are the same blocks.
+@pytest.fixture(params=["aws", "gcp"])
+def functions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Functions]:
+    """The functions of an installation in each cloud."""
+    if request.param == "aws":
+        yield OnAws(*map(request.getfixturevalue, ("prod", "moto", "hurried")))
+        return
+    google: Google = request.getfixturevalue("google")
+    project = google.project()
+    with Logging() as logging:
+        made = OnGoogle(tmp_path, project, logging)
+        yield made
+        made.close()
+    project.close()
 
-    It takes seconds: ten commands run, of which five read all log groups of moto.
-    """
-    prod.here.declare.register(fleet.cluster())
-    for entry, line in zip(STORY, told(STORY), strict=True):
-        prod.here.records.ledger.note(entry)
-        groups.write("deploy", line, at=entry.at)
+
+def test_shows_what_show_events_shows(functions: Functions) -> None:
+    """It takes seconds: ten commands run, of which five read all logs of an emulator."""
+    house = functions.house
+    house.here.declare.register(fleet.cluster())
+    for entry in STORY:
+        house.here.records.ledger.note(entry)
+        functions.write("deploy", *functions.format(entry), at=entry.at)
     for options in (
         [],
         ["-o", "wide"],
@@ -117,7 +203,7 @@ def test_shows_what_show_events_shows(prod: House, groups: Groups) -> None:
         ["--trace", "77aa"],
         ["--cluster", "workload", "-o", "wide"],
     ):
-        events, logs = prod("show", "events", *options), prod("logs", *options)
+        events, logs = house("show", "events", *options), house("logs", *options)
 
         assert logs.stdout == events.stdout, options
         assert logs.stderr == ""
@@ -126,8 +212,7 @@ def test_shows_what_show_events_shows(prod: House, groups: Groups) -> None:
 
 
 def test_a_line_is_read_back_as_it_was_noted() -> None:
-    """Only the triggers of a match are told as one word."""
-    for entry, line in zip(STORY, told(STORY), strict=True):
+    for entry, line in zip(STORY, format_entries(STORY), strict=True):
         context = dict(entry.context)
         if triggers := context.pop("triggers", None):
             context["trigger"] = ", ".join(triggers)
@@ -135,68 +220,83 @@ def test_a_line_is_read_back_as_it_was_noted() -> None:
         assert entry_of(line, NOW, "deploy") == replace(entry, context=context)
 
 
-def test_shows_one_source_with_what_came_of_it(prod: House, groups: Groups) -> None:
+def test_shows_one_source_with_what_came_of_it(functions: Functions) -> None:
     """The match names its source, and the rest of its event belongs to it; others do not."""
-    for entry, line in zip(STORY, told(STORY), strict=True):
-        groups.write("evaluate", line, at=entry.at)
-    blocks = prod("logs", "--source", "web").stdout
-    lines = prod("logs", "--source", "web", "-o", "json").stdout.splitlines()
+    for entry in STORY:
+        functions.write("evaluate", *functions.format(entry), at=entry.at)
+    house = functions.house
+    blocks = house("logs", "--source", "web").stdout
+    lines = house("logs", "--source", "web", "-o", "json").stdout.splitlines()
 
     assert "matched   web" in blocks
     assert "77aa" not in blocks
     assert [json.loads(each)["what"] for each in lines] == ["matched", "rendered", "applied"]
-    assert prod("logs", "--source", "nothing").stdout == ""
+    assert house("logs", "--source", "nothing").stdout == ""
+
+
+TROUBLES = {
+    "aws": {
+        "warning": (
+            '{"severity": "WARNING", "message": "Refused it", "cluster": "a/b", "status": 401}',
+            "warning    in a/b: Refused it, status: 401",
+        ),
+        "error": (
+            '{"severity": "ERROR", "message": "Failed", "stage": "x", "stack_trace": "Traceback"}',
+            "error      : Failed, stage: x",
+        ),
+        "timed out": (
+            "2026-11-22T03:00:00Z 8f50 Task timed out after 60.00 seconds\n",
+            "error      : 2026-11-22T03:00:00Z 8f50 Task timed out after 60.00 seconds",
+        ),
+        "timed out, as JSON": (
+            '{"time": "x", "type": "platform.report", "record": {"status": "timeout"}}',
+            "error      : it ended by timeout",
+        ),
+        "raised": (
+            '{"errorMessage": "it broke", "errorType": "ValueError", "stackTrace": []}',
+            "error      : it broke",
+        ),
+        "info": ('{"severity": "INFO", "message": "Counted what was done"}', ""),
+        "start": ("START RequestId: 8f50 Version: 3\n", ""),
+        "report": ("REPORT RequestId: 8f50 Duration: 3 ms\n", ""),
+        "went well": ('{"type": "platform.runtimeDone", "record": {"status": "success"}}', ""),
+        "steers": ("\x1b[2J evil \x00", "error      : \\x1b[2J evil \\x00"),
+        "strange": ('{"what": ["x"], "time": 7, "ms": "much"}', "['x']"),
+    },
+    "gcp": {
+        "DEFAULT warning": (
+            '{"severity": "WARNING", "message": "Refused a request", "status": 401}',
+            "warning : Refused a request, status: 401",
+        ),
+        "ERROR out of memory": (
+            "Memory limit of 512 MiB exceeded with 530 MiB used.",
+            "error : Memory limit of 512 MiB exceeded with 530 MiB used.",
+        ),
+        "WARNING exited": ("Container called exit(1).", "warning : Container called exit(1)."),
+        "DEFAULT start": ("[2026-11-22 08:00:00 +0000] [1] [INFO] Starting gunicorn", ""),
+        "DEFAULT info": (
+            '{"severity": "INFO", "message": "Published what is due", "messages": 2}',
+            "",
+        ),
+        "INFO strange": ("[1, 2]x", ""),
+    },
+}
+"""Lines by cloud; on Google Cloud the first word is the severity that Cloud Run gives the line."""
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        pytest.param(
-            {
-                "severity": "WARNING",
-                "message": "Refused it",
-                "cluster": "a/b",
-                "status": 401,
-            },
-            "warning    in a/b: Refused it, status: 401",
-            id="warning",
-        ),
-        pytest.param(
-            {"severity": "ERROR", "message": "Failed", "stage": "x", "stack_trace": "Traceback"},
-            "error      : Failed, stage: x",
-            id="error",
-        ),
-        pytest.param(
-            "2026-11-22T03:00:00Z 8f50 Task timed out after 60.00 seconds\n",
-            "error      : 2026-11-22T03:00:00Z 8f50 Task timed out after 60.00 seconds",
-            id="timed out",
-        ),
-        pytest.param(
-            {"time": "x", "type": "platform.report", "record": {"status": "timeout"}},
-            "error      : it ended by timeout",
-            id="timed out, as JSON",
-        ),
-        pytest.param(
-            {"errorMessage": "it broke", "errorType": "ValueError", "stackTrace": []},
-            "error      : it broke",
-            id="raised",
-        ),
-        pytest.param({"severity": "INFO", "message": "Counted what was done"}, "", id="info"),
-        pytest.param("START RequestId: 8f50 Version: 3\n", "", id="start"),
-        pytest.param("REPORT RequestId: 8f50 Duration: 3 ms\n", "", id="report"),
-        pytest.param(
-            {"type": "platform.runtimeDone", "record": {"status": "success"}}, "", id="went well"
-        ),
-        pytest.param("\x1b[2J evil \x00", "error      : \\x1b[2J evil \\x00", id="steers"),
-        pytest.param('{"what": ["x"], "time": 7, "ms": "much"}', "['x']", id="strange"),
-    ],
+    ("functions", "name"),
+    [(cloud, name) for cloud, lines in TROUBLES.items() for name in lines],
+    indirect=["functions"],
 )
 def test_shows_what_no_event_caused(
-    prod: House, groups: Groups, line: str | dict[str, Any], said: str
+    functions: Functions, name: str, request: pytest.FixtureRequest
 ) -> None:
-    """Warnings, errors, and what Lambda says of a function that it ended; nothing else."""
-    groups.write("sweep", line, at=NOW - timedelta(minutes=1))
-    shown = prod("logs")
+    """Warnings, errors, and functions that their cloud has ended; nothing else."""
+    line, said = TROUBLES[request.node.callspec.params["functions"]][name]
+    at = NOW - timedelta(minutes=1)
+    functions.write("sweep", line, at=at, severity=name.partition(" ")[0])
+    shown = functions.house("logs")
 
     assert shown.exit_code == 0
     assert (
@@ -207,108 +307,91 @@ def test_shows_what_no_event_caused(
     assert bool(shown.stdout) == bool(said)
 
 
-def test_reads_page_by_page_and_group_by_group(prod: House, groups: Groups) -> None:
-    """More than one answer holds; all groups by time, or one; only since when it is asked for.
+def test_reads_page_by_page_and_by_stage(functions: Functions) -> None:
+    """More than one answer holds; all functions by time, or one; only since when it is asked for.
 
-    It takes seconds: it writes and reads more than 10,000 lines, as one page holds so many.
+    It takes seconds: it writes and reads more than 10,000 lines, as one page of AWS holds so many.
     """
-    entry, at = STORY[0], NOW - timedelta(minutes=1)
-    line = told([entry])[0]
-    for first in range(0, 10_500, 5_250):
-        several = [
-            line.replace("default/my-service", f"default/s{first + n}") for n in range(5_250)
-        ]
-        groups.write("evaluate", *several, at=at)
-    groups.write("deploy", *told([replace(entry, what="applied", trace="b")]), at=NOW)
-    groups.write("deploy", line, at=NOW - timedelta(hours=2))
+    at, before = NOW - timedelta(minutes=1), NOW - timedelta(hours=2)
+    [line] = functions.format(replace(STORY[0], at=at))
+    several = [
+        line.replace("my-service", f"s{number}") for number in range(functions.several_pages)
+    ]
+    functions.write("evaluate", *several, at=at)
+    last = replace(STORY[0], what="applied", trace="b", at=NOW)
+    functions.write("deploy", *functions.format(last), at=NOW)
+    functions.write("deploy", *functions.format(replace(STORY[0], at=before)), at=before)
 
-    assert len(prod("logs", "-o", "json", "--limit", "0").stdout.splitlines()) == 10_501
-    assert len(prod("logs", "-o", "json").stdout.splitlines()) == 200
-    assert len(prod("logs", "--stage", "deploy", "-o", "json").stdout.splitlines()) == 1
-    since = prod("logs", "--stage", "deploy", "-o", "json", "--since", "3h").stdout
-    assert len(since.splitlines()) == 2
+    def count(*options: str) -> int:
+        return len(functions.house("logs", "-o", "json", *options).stdout.splitlines())
 
-
-class Feed:
-    """What happens between two looks of somebody who follows; the end of the play ends it."""
-
-    def __init__(self, *acts: Callable[[], None]) -> None:
-        self._acts = iter(acts)
-        self.waits: list[str] = []
-
-    def __call__(self, _seconds: float) -> None:
-        act = next(self._acts, None)
-        if act is None:
-            raise KeyboardInterrupt
-        act()
-
-    def run(self, services: Services, groups: Groups, since: datetime) -> list[str]:
-        """Follow until the play ends; return what was told."""
-        logs = CloudWatchLogs(services, groups.groups, sleep=self)
-        found: list[str] = []
-        lines = logs.follow(since, wait=self.waits.append)
-        with suppress(KeyboardInterrupt):
-            found.extend(line.text for line in lines)
-        return found
+    assert count("--limit", "0") == functions.several_pages + 1
+    assert count() == 200
+    assert count("--stage", "deploy") == 1
+    assert count("--stage", "deploy", "--since", "3h") == 2
 
 
-def test_follows_without_losses_or_repeats(groups: Groups, hurried: Services, moto: Moto) -> None:
-    """Late lines, two at one time, a group that is behind, and a look that is throttled."""
-    at = NOW - timedelta(minutes=10)
-    groups.write("deploy", "a", at=at)
+def test_follows_without_losses_or_repeats(functions: Functions) -> None:
+    """Late lines, two at one time, a function that is behind, and a read that is throttled.
+
+    A line that comes later than any may is not remembered for ever.
+    """
+    begun = NOW - timedelta(minutes=10)
+
+    def write(text: str, seconds: float, stage: str = "deploy") -> Callable[[], None]:
+        at = begun + timedelta(seconds=seconds)
+        return lambda: functions.write(stage, text, at=at, severity="ERROR")
+
+    write("a", 0)()
     feed = Feed(
-        lambda: groups.write("deploy", "b", at=at + timedelta(seconds=30)),
-        lambda: groups.write("deploy", "b", at=at + timedelta(seconds=30)),
-        lambda: groups.write("deploy", "late", at=at + timedelta(seconds=5)),
-        lambda: groups.write("evaluate", "behind", at=at + timedelta(seconds=1)),
-        lambda: moto.fail(
-            "logs:FilterLogEvents", code="ThrottlingException", status=400, times=_ALL_TRIES
-        ),
-        lambda: groups.write("deploy", "c", at=at + timedelta(minutes=5)),
+        write("b", 30),
+        write("b", 30),
+        write("late", 5),
+        write("behind", 1, "evaluate"),
+        lambda: functions.refuse("too many"),
+        write("c", 30 + 2 * LATE.total_seconds()),
+        write("too late", 1),
         lambda: None,
     )
-    found = feed.run(hurried, groups, at)
+    found: list[str] = []
+    with suppress(KeyboardInterrupt):
+        found.extend(functions.follow(begun, feed))
 
     assert found == ["a", "b", "b", "late", "behind", "c"]
-    assert len(feed.waits) >= 1
-    assert feed.waits[0].startswith("cannot read the log group '")
-
-
-def test_what_is_followed_is_not_remembered_for_ever(groups: Groups, hurried: Services) -> None:
-    """A line that comes more than LATE after a newer one is not told; the memory ends there."""
-    at = NOW - timedelta(hours=1)
-    groups.write("deploy", "a", at=at)
-    feed = Feed(
-        lambda: groups.write("deploy", "b", at=at + LATE * 2),
-        lambda: groups.write("deploy", "too late", at=at + timedelta(seconds=1)),
-        lambda: None,
-    )
-
-    assert feed.run(hurried, groups, at - timedelta(seconds=1)) == ["a", "b"]
-
-
-@pytest.mark.usefixtures("groups")
-def test_says_that_it_cannot_follow(prod: House, moto: Moto) -> None:
-    """A right that is missing does not pass by asking again."""
-    moto.fail("logs:FilterLogEvents", code="AccessDeniedException", status=400)
-    result = prod("logs", "--follow")
-
-    assert result.exit_code == 1
-    assert "AWS denies it; give the role or the user this right" in result.stderr
+    assert feed.waits[0].startswith("cannot read the log")
+    assert any(each in feed.waits[0] for each in ("AWS asks to slow", "Google asks to slow"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("functions", "arguments", "refusal", "code", "said"),
     [
-        ("logs", 1, "cannot read the logs of ingest: there is no log group '/aws/lambda/"),
-        ("logs --stage cook", 2, "cannot read the logs of 'cook': the functions are ingest,"),
-        ("logs --since yesterday", 2, "cannot read 'yesterday' as a duration"),
-        ("logs --cluster nobody", 1, "'nobody'"),
+        ("aws", "logs", "absent", 1, "the logs of ingest: there is no log group '/aws/lambda/"),
+        ("aws", "logs --stage cook", "", 2, "cannot read the logs of 'cook': the functions are in"),
+        ("aws", "logs --since yesterday", "", 2, "cannot read 'yesterday' as a duration"),
+        ("aws", "logs --cluster nobody", "", 1, "'nobody'"),
+        (
+            "aws",
+            "logs --follow",
+            "denied",
+            1,
+            "AWS denies it; give the role or the user this right",
+        ),
+        ("gcp", "logs", "absent", 1, "cannot read the logs: there is no 'projects/"),
+        (
+            "gcp",
+            "logs --follow",
+            "denied",
+            1,
+            "Google denies it; give the service account or the u",
+        ),
     ],
+    indirect=["functions"],
 )
-def test_refuses(prod: House, arguments: str, code: int, said: str) -> None:
-    """What is not there is no empty answer."""
-    result = prod(*arguments.split())
+def test_refuses(functions: Functions, arguments: str, refusal: str, code: int, said: str) -> None:
+    """A right that is missing does not pass by asking again."""
+    if refusal:
+        functions.refuse(refusal)
+    result = functions.house(*arguments.split())
 
     assert (result.exit_code, result.stdout) == (code, "")
     assert said in result.stderr
@@ -325,14 +408,13 @@ def test_the_embedded_mode_has_no_log_to_read(tmp_path: Any) -> None:
 
 
 def test_counts_an_invocation_in_one_line() -> None:
-    """By metric, with what a sweep found as objects; what is nothing is not told."""
     stream, seconds = io.StringIO(), iter([0.0, 10.0, 10.25])
     metrics = Metrics("prod", Log(stream), seconds=lambda: next(seconds))
     metrics.begin()
     for entry in STORY:
         metrics.count(entry)
-    metrics.tell()
-    metrics.tell()
+    metrics.publish()
+    metrics.publish()
     [line] = [json.loads(each) for each in stream.getvalue().splitlines()]
     [about] = line["_aws"]["CloudWatchMetrics"]
     expected = {"Events": 2, "Matched": 1, "Applied": 1, "Failed": 1, "Misses": 3, "Held": 1}
@@ -344,7 +426,6 @@ def test_counts_an_invocation_in_one_line() -> None:
 
 
 def test_every_decision_has_its_sentence() -> None:
-    """What the stages note is told in words."""
     slices = (
         "clusters",
         "declarations",

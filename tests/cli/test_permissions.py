@@ -1,4 +1,4 @@
-"""Who may do what: the documented policies allow what commands ask AWS for, and nothing else."""
+"""The documented policies allow the calls of each command on AWS, and nothing else."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.aws.queue import DEAD
+from bellhop.state.heartbeats import WorkerHeartbeat
 from bellhop.state.messages import Resync
-from bellhop.state.record import WorkerHeartbeat
 from infra.lab.cluster import Cluster
-from infra.lab.moto import Moto
 from tests.cli.conftest import House, on_aws
-from tests.cli.test_commands import CHANGING, READING, STDIN, populate, tell_of_waiting
+from tests.cli.test_commands import CHANGING, READING, STDIN, populate, report_waiting
 from tests.functions.lab import Account
+from tests.lab.moto import Moto
 from tests.unit.cli import fleet
 
 # Dozens of commands, each a process of its own.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).parents[2]
 POLICIES = ROOT / "terraform/modules/aws/policies"
 PAGE = (ROOT / "docs/reference/aws-permissions.md").read_text()
 
-# The SDK's operations whose right has another name, and those of S3, of which moto tells methods.
+# The SDK's operations whose right has another name, and those of S3, of which moto counts methods.
 ACTIONS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
@@ -318,7 +318,7 @@ def test_no_right_of_who_reads_is_one_too_many(crowded: House, moto: Moto) -> No
     assert allowed(whole) - NOT_ASKED.keys() == TAKING.keys()
     crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why")
     crowded.here.publisher.publish([Resync("default/workload")])
-    tell_of_waiting(crowded, "sweep", 1)
+    report_waiting(crowded, "sweep", 1)
     reader = identity(crowded)
     for right, line in TAKING.items():
         crowded(*line.split())  # Who may write lays the rules together, which others read so.

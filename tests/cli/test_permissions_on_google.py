@@ -1,8 +1,4 @@
-"""Who may do what on Google Cloud: people are granted what commands ask for, and no more.
-
-What is asked is judged before the emulators, which judge nothing, by what Google's documents name
-for each request (infra/lab/google_access.py), and by what Terraform grants (google_rights.json).
-"""
+"""People are granted the calls of each command on Google Cloud, and no more."""
 
 from __future__ import annotations
 
@@ -15,18 +11,18 @@ from typing import Any
 
 import pytest
 
+from bellhop.state.heartbeats import WorkerHeartbeat
 from bellhop.state.messages import Resync
-from bellhop.state.record import WorkerHeartbeat
 from infra.lab.cluster import Cluster
-from infra.lab.google_access import Access, Asked, allowed
-from infra.lab.google_container import Gke
-from infra.lab.google_logging import Logging
 from tests.cli.conftest import Google, House, on_gcp
 from tests.cli.test_commands import CHANGING, READING, STDIN, populate
 from tests.cli.test_permissions import WRITING
 from tests.functions import google_grants
 from tests.functions.gcp_lab import Project
 from tests.functions.google_grants import OPERATOR, READER
+from tests.lab.google_access import Access, Asked, allowed
+from tests.lab.google_container import Gke
+from tests.lab.google_logging import Logging
 from tests.unit.cli import fleet
 
 pytest_plugins = ["tests.kube_fixtures"]
@@ -44,7 +40,7 @@ CALLING = ("doctor", "explain", "delete orphans")
 """Commands that call clusters, for which they read kubeconfigs."""
 
 KEY = "secretmanager.versions.access"
-"""What a reader is granted on the two keys of records alone."""
+"""What a reader is granted only on the two keys of records."""
 
 WIDE = {"logging.logEntries.list", "monitoring.timeSeries.list", "secretmanager.secrets.create"}
 """What Google knows no narrower place for than a project."""
@@ -94,7 +90,7 @@ def gke() -> Iterator[Gke]:
 
 @pytest.fixture
 def access(google: Google, logging: Logging, gke: Gke) -> Iterator[Access]:
-    """Doors before all of Google that commands call."""
+    """The proxies before all of Google that commands call."""
     own = {"LOGGING_EMULATOR_HOST": logging.address, "CONTAINER_EMULATOR_HOST": gke.address}
     with Access({**google.emulators, **own}) as doors:
         yield doors

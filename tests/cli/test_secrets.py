@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
+from bellhop.state.cluster import Cluster as Record
 from bellhop.state.messages import Resync
-from bellhop.state.record import Cluster as Record
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
-from infra.lab.moto import Moto
 from tests.cli.conftest import on_aws
 from tests.cli.test_commands import CHANGING, READING
 from tests.fakes.hostile import Hostile
 from tests.fakes.manifests import join, source
 from tests.functions.lab import KEY, Account, Context, Lambda, event
+from tests.lab.moto import Moto
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -139,8 +139,10 @@ def test_no_secret_gets_out(
         }
     )
     someone.close()
-    ring(functions, {"items": [{"object": stored}]})
-    ring(functions, {"items": [{"object": {**stored, "metadata": DATA}}, {"strange": BEARER}]})
+    send_batch(functions, {"items": [{"object": stored}]})
+    send_batch(
+        functions, {"items": [{"object": {**stored, "metadata": DATA}}, {"strange": BEARER}]}
+    )
     house.here.publisher.publish([Resync("fleet/east"), Resync(f"fleet/{DELIVERED}")])
 
     def failed() -> set[str]:
@@ -160,8 +162,8 @@ def test_no_secret_gets_out(
     ]
     printed += [house(*line.split(), BELLHOP_DEBUG="1").output for line in commands]
 
-    told = "".join(hostile.quoted)
-    assert all(any(each in told for each in spellings(text)) for text in (HELD, DATA, KUBE))
+    quoted = "".join(hostile.quoted)
+    assert all(any(each in quoted for each in spellings(text)) for text in (HELD, DATA, KUBE))
     assert "default/password" in "".join(printed)
     seen = {
         "logged": account.output.getvalue(),
@@ -173,7 +175,7 @@ def test_no_secret_gets_out(
         assert [each for each in PLANTED if each in text] == [], where
 
 
-def ring(functions: Carried, batch: Mapping[str, Any]) -> None:
+def send_batch(functions: Carried, batch: Mapping[str, Any]) -> None:
     """Have the sender of `east` send a batch, with its token."""
     sent = event("function_url")
     sent["rawPath"] = sent["requestContext"]["http"]["path"] = "/clusters/fleet/east"

@@ -11,7 +11,7 @@ from bellhop.ingest.handler import Ingest
 from bellhop.ingest.http import Response, caller
 from bellhop.logs import Log
 from bellhop.rendering.cloud_events import STRUCTURED
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 from tests.cli.conftest import NOWHERE, House
 
 KEY = "prod/eu-1"
@@ -30,7 +30,7 @@ def registered(house: House) -> Ingest:
     return Ingest(here.records, here.publisher, here.settings, Log(io.StringIO()))
 
 
-def told(house: House, *words: str) -> str:
+def draw_secret(house: House, *words: str) -> str:
     """Run a command, and return the secret that it shows."""
     done = house(*words)
     assert done.exit_code == 0, done.stderr
@@ -43,7 +43,7 @@ def send(ingest: Ingest, name: str, **headers: str) -> int:
     given = {each.replace("_", "-"): value for each, value in headers.items()}
     found = caller("POST", f"/clusters/{KEY}/senders/{name}", given)
     assert not isinstance(found, Response)
-    return ingest.respond(found.brings(EVENT, STRUCTURED, "", {})).status
+    return ingest.respond(found.make_request(EVENT, STRUCTURED, "", {})).status
 
 
 def signed(key: str) -> dict[str, str]:
@@ -59,13 +59,13 @@ def test_senders_come_and_go(house: House) -> None:
     It takes seconds: commands and requests go to an installation on an emulator one by one.
     """
     ingest = registered(house)
-    first = told(house, "sender", "add", KEY, "ci")
-    key = told(house, "sender", "add", KEY, "store", "--hmac")
+    first = draw_secret(house, "sender", "add", KEY, "ci")
+    key = draw_secret(house, "sender", "add", KEY, "store", "--hmac")
     head = signed(key)
 
     assert send(ingest, "ci", authorization=f"Bearer {first}") == 200
     assert [send(ingest, "store", **head) for _ in range(2)] == [200, 401]
-    second = told(house, "sender", "rotate", KEY, "ci")
+    second = draw_secret(house, "sender", "rotate", KEY, "ci")
     assert {send(ingest, "ci", authorization=f"Bearer {each}") for each in (first, second)} == {200}
     rows = json.loads(house("sender", "list", "-o", "json").stdout)
     assert [each["address"] for each in rows] == [

@@ -1,7 +1,7 @@
 """One suite for each port, run on every provider that has it: `rig` is what a test gets of one.
 
 A module of tests names its `PORT`. A provider is one file in `rigs`: its `Rig` declares which
-`ports` it has, which `courtesies` of a queue (courtesies.py), and which fixture tells `where` it
+`ports` it has, which `courtesies` of a queue (courtesies.py), and which fixture says `where` it
 is to lie.
 """
 
@@ -15,6 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.core.address_policy import LOCAL
+from bellhop.settings import Settings
+from infra.lab.cluster import Cluster
+from tests.contract.real_cluster import EAST, open_fleet
+from tests.fakes.clock import Hand
+from tests.fakes.fleet import Fleet
 
 ROOT = Path(__file__).parents[2]
 RIGS = {
@@ -81,3 +90,29 @@ def other_process(rig: Any, rig_class: str) -> Iterator[Other]:
     for process in started:
         with process:
             process.kill()
+
+
+@pytest.fixture
+def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+    """The administrator of a real cluster, as after its start."""
+    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """The settings of an installation that knows the cluster."""
+    return Settings()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, kube: KubeClient, settings: Settings) -> Iterator[Fleet]:
+    """An installation that knows the cluster."""
+    with open_fleet(tmp_path, kube, settings) as one:
+        yield one
+
+
+@pytest.fixture
+def hand() -> Hand:
+    return Hand()

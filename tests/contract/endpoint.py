@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from infra.lab.http_server import HttpServer, Request, Response
+from tests.lab.http_server import HttpServer, Request, Response
 
 
 class Endpoint(HttpServer):
-    """Hands the body of each push to `answer`, which returns the status of the reply."""
+    """Pass the body of each push to `answer`, which returns the status of the reply."""
 
     def __init__(self, answer: Callable[[dict[str, Any]], int]) -> None:
         super().__init__()

@@ -55,6 +55,6 @@ def bury(rig: Any, queue: Any, reason: str = "no luck") -> None:
 
 
 def all_came(seen: Sequence[Any], wanted: Iterable[Any]) -> bool:
-    """Say if all that is wanted came, as often as it is wanted at least, and nothing else."""
+    """Say if each expected message came, at least as often as expected, and nothing else."""
     expected = Counter(wanted)
     return expected <= Counter(seen) and set(seen) == set(expected)

@@ -1,4 +1,4 @@
-"""What a second process does in the contract tests: one role a run, told on the command line.
+"""A second process in the contract tests: one role a run, named on the command line.
 
 It says `ready` once it has opened what it needs. What it reports afterwards was acknowledged.
 """
@@ -35,7 +35,7 @@ def write_items(rig: Any) -> None:
 
 
 def create(rig: Any, by: str) -> None:
-    """Create an item when told to; say whether it was created."""
+    """Create an item on a signal; say whether it was created."""
     store = rig.store()
     say("ready")
     sys.stdin.readline()

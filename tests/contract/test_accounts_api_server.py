@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 
-from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
@@ -17,16 +15,15 @@ from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
 from bellhop.errors import DeniedError
 from bellhop.ports.kube import Manifest
 from infra.lab.cluster import Cluster
+from tests.contract.real_cluster import EAST, read_message, retry
 from tests.fakes.fleet import Fleet
-from tests.fakes.kept import value_of
 from tests.fakes.manifests import config, holder, profile
+from tests.waiting import await_rights
 
-pytest_plugins = ["tests.kube_fixtures"]
-
-EAST = "fleet/east"
 ANN = "team/ann"
 CONFIG = GVK("", "v1", "ConfigMap")
 WRITE = ("create", "patch", "delete")
+VERBS = (*WRITE, "get", "list", "impersonate")
 OWN = profile(more="continueOnError: true").replace(
     "metadata: {",
     f"metadata: {{labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}, ",
@@ -35,22 +32,10 @@ OWN = profile(more="continueOnError: true").replace(
 
 
 @pytest.fixture
-def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+def kube(kube: KubeClient) -> KubeClient:
     """The administrator of a cluster that has the tenant's service account."""
-    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
-    make_account(client, "ann")
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
-    """An installation that knows the cluster."""
-    one = Fleet(tmp_path)
-    one.access.clusters[EAST] = kube  # type: ignore[assignment]
-    one.register("east", env="production")
-    yield one
-    one.close()
+    make_account(kube, "ann")
+    return kube
 
 
 def make_account(kube: KubeClient, name: str) -> None:
@@ -88,18 +73,9 @@ def grant(
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "team"}],
         }
     )
-
-
-def told(fleet: Fleet) -> str:
-    """Return what came of the profile."""
-    found = value_of(fleet.records.outcomes.get(EAST, "own"))
-    return found.message or found.phase if found else ""
-
-
-def later(fleet: Fleet) -> None:
-    """Let so much time go by that what failed is tried again."""
-    fleet.clock.advance(timedelta(hours=1))
-    fleet.pump()
+    rights = [Right(verb, "", each, "", namespace) for verb in VERBS for each in resources]
+    granted = [each for each in rights if each.verb in verbs]
+    await_rights(kube, f"team/{name}", granted, [each for each in rights if each not in granted])
 
 
 def test_allowed_then_denied_a_verb_and_a_namespace(fleet: Fleet, kube: KubeClient) -> None:
@@ -107,23 +83,23 @@ def test_allowed_then_denied_a_verb_and_a_namespace(fleet: Fleet, kube: KubeClie
     grant(kube, "ann", *WRITE)
     fleet.apply(OWN, holder("own", config("a"), config("b")))
     fleet.pump()
-    assert told(fleet) == "Provisioned"
+    assert read_message(fleet) == "Provisioned"
 
     grant(kube, "ann", "create", "patch")
     fleet.apply(holder("own", config("a", "v: '1'")))
     fleet.pump()
-    assert "cannot remove ConfigMap 'default/b' on cluster 'fleet/east': " in told(fleet)
+    assert "cannot remove ConfigMap 'default/b' on cluster 'fleet/east': " in read_message(fleet)
     assert (
         'User "system:serviceaccount:team:ann" cannot delete resource "configmaps" in API group ""'
         " in the namespace \"default\"; the rights of service account 'team/ann' count"
-    ) in told(fleet)
+    ) in read_message(fleet)
 
     fleet.apply(
         holder("own", config("c", namespace="kube-system"), config("a", "v: '2'"), config("b"))
     )
-    later(fleet)
+    retry(fleet)
     assert 'cannot patch resource "configmaps" in API group "" in the namespace "kube-system"' in (
-        told(fleet)
+        read_message(fleet)
     )
     changed = kube.get(CONFIG, "default", "a")
     assert changed
@@ -136,7 +112,7 @@ def test_an_account_that_is_not_there_may_nothing(fleet: Fleet, kube: KubeClient
     fleet.apply(OWN.replace("name: ann", "name: nobody"), holder("own", config("a")))
     fleet.pump()
 
-    assert 'User "system:serviceaccount:team:nobody" cannot patch resource' in told(fleet)
+    assert 'User "system:serviceaccount:team:nobody" cannot patch resource' in read_message(fleet)
     assert kube.get(CONFIG, "default", "a") is None
 
 
@@ -158,7 +134,7 @@ def test_its_groups_count(fleet: Fleet, kube: KubeClient) -> None:
     fleet.apply(OWN, holder("own", config("a")))
     fleet.pump()
 
-    assert told(fleet) == "Provisioned"
+    assert read_message(fleet) == "Provisioned"
 
 
 def test_credentials_that_may_not_act_for_it(
@@ -171,7 +147,7 @@ def test_credentials_that_may_not_act_for_it(
     fleet.apply(OWN, holder("own", config("a")))
     fleet.pump()
 
-    assert told(fleet) == (
+    assert read_message(fleet) == (
         "cannot apply ConfigMap 'default/a' on cluster 'fleet/east': Bellhop's credentials there"
         " may not act for service account 'team/ann', whose rights count; grant them the verb"
         " impersonate on serviceaccounts, or register the cluster with others"
@@ -180,8 +156,8 @@ def test_credentials_that_may_not_act_for_it(
 
     grant(kube, "bellhop", "impersonate", resources=("serviceaccounts",), namespace="team")
     grant(kube, "ann", *WRITE)
-    later(fleet)
-    assert told(fleet) == "Provisioned"
+    retry(fleet)
+    assert read_message(fleet) == "Provisioned"
     limited.close()
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,18 +12,11 @@ from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import LAST_APPLIED
-from bellhop.operations.previews import now
-from bellhop.settings import Settings
-from tests.contract.test_preview_api_server import (  # noqa: F401 - fixtures
-    EAST,
-    adopted,
-    fleet,
-    kube,
-)
+from bellhop.operations.previews import preview_now
+from tests.contract.real_cluster import EAST
+from tests.contract.test_preview_api_server import adopted
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile
-
-pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG = GVK("", "v1", "ConfigMap")
 PLACE = "/api/v1/namespaces/default/configmaps"
@@ -65,7 +56,7 @@ MAKERS = [
 ]
 
 
-def there(kube: KubeClient) -> dict[str, Any]:  # noqa: F811 - the fixture
+def there(kube: KubeClient) -> dict[str, Any]:
     found = kube.get(CONFIG, "default", "web")
     assert found
     return found
@@ -78,8 +69,8 @@ def marks(found: dict[str, Any]) -> set[str]:
 
 @pytest.mark.parametrize(("request_of", "maker"), MAKERS)
 def test_what_others_made_is_refused_then_adopted_then_left(
-    fleet: Fleet,  # noqa: F811 - the fixture
-    kube: KubeClient,  # noqa: F811 - the fixture
+    fleet: Fleet,
+    kube: KubeClient,
     request_of: Any,
     maker: str,
 ) -> None:
@@ -113,49 +104,9 @@ def test_what_others_made_is_refused_then_adopted_then_left(
     assert list(fleet.records.inventories.of(EAST)) == []
 
 
-@pytest.fixture
-def always(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:  # noqa: F811 - the fixture
-    """An installation that does as Sveltos does, and knows the cluster."""
-    one = Fleet(tmp_path / "always", Settings(adopt="always"))
-    one.access.clusters[EAST] = kube  # type: ignore[assignment]
-    one.register("east", env="production")
-    yield one
-    one.close()
-
-
-@pytest.mark.parametrize(("request_of", "maker"), MAKERS)
-def test_the_setting_adopts_what_others_made_and_no_profile(
-    always: Fleet,
-    kube: KubeClient,  # noqa: F811 - the fixture
-    request_of: Any,
-    maker: str,
-) -> None:
-    """Nobody asks for it by the object; what another profile has is its own all the same."""
-    kube._transport.send(request_of(), Call(EAST, "make it", "default"))
-    before = there(kube)
-
-    always.apply(join(profile(), holder("own", config("web", "by: own"))))
-    always.pump()
-    taken = there(kube)
-    assert taken["metadata"]["uid"] == before["metadata"]["uid"]
-    assert taken["data"] == {"by": "own", "kept": "yes"}
-    assert taken["metadata"]["annotations"]["bellhop.dev/adopted"] == maker
-
-    always.apply(join(profile(name="second"), holder("second", config("web", "by: second"))))
-    always.pump()
-    second = always.records.outcomes.get(EAST, "second")
-    assert second
-    assert "profile 'own' of tier 100 has it" in second.value.message
-    assert there(kube)["data"]["by"] == "own"
-
-    always.declare.delete([("ClusterProfile", "", name) for name in ("own", "second")])
-    always.pump()
-    assert marks(there(kube)) == marks(before)
-
-
-def test_what_others_make_anew_is_not_written_over(
-    fleet: Fleet,  # noqa: F811 - the fixture
-    kube: KubeClient,  # noqa: F811 - the fixture
+def test_an_object_that_others_re_create_is_not_overwritten(
+    fleet: Fleet,
+    kube: KubeClient,
 ) -> None:
     """Nor is it removed with the profile: it lives another life than the one that was applied."""
     fleet.apply(join(profile(), holder("own", config("web", "by: own"))))
@@ -172,33 +123,6 @@ def test_what_others_make_anew_is_not_written_over(
     assert there(kube) == before
 
 
-def test_what_a_profile_left_it_may_have_again(
-    fleet: Fleet,  # noqa: F811 - the fixture
-    kube: KubeClient,  # noqa: F811 - the fixture
-) -> None:
-    """Though others have written to it: it still says that a profile made it."""
-    lasting = profile(more="stopMatchingBehavior: LeavePolicies")
-    fleet.apply(join(lasting, holder("own", config("web", "by: own"))))
-    fleet.pump()
-    made = there(kube)
-    body = {"data": {"kept": "yes"}}
-    query = {"fieldManager": "kubectl-edit"}
-    media = "application/merge-patch+json"
-    edit = Request("PATCH", f"{PLACE}/web", query, body, media)
-    kube._transport.send(edit, Call(EAST, "edit it", "default"))
-    fleet.declare.delete([("ClusterProfile", "", "own")])
-    fleet.pump()
-    assert marks(there(kube)) == {"bellhop.dev/made-by"}
-
-    fleet.apply(lasting)
-    fleet.pump()
-
-    again = there(kube)
-    assert again["metadata"]["uid"] == made["metadata"]["uid"]
-    assert again["metadata"]["annotations"]["projectsveltos.io/owner-name"] == "own"
-    assert again["data"] == {"by": "own", "kept": "yes"}
-
-
 def by_sveltos() -> Request:
     """Ask for it as Sveltos' controller does."""
     owner = {
@@ -211,7 +135,7 @@ def by_sveltos() -> Request:
     return Request("PATCH", f"{PLACE}/web", query, body, "application/apply-patch+yaml")
 
 
-def release(kube: KubeClient) -> None:  # noqa: F811 - the fixture
+def release(kube: KubeClient) -> None:
     """Release it as Sveltos' controller does by `LeavePolicies`."""
     body = there(kube)
     for mark in ("owner-kind", "owner-name"):
@@ -221,8 +145,8 @@ def release(kube: KubeClient) -> None:  # noqa: F811 - the fixture
 
 
 def test_what_sveltos_deploys_is_left_to_it_until_it_is_released(
-    fleet: Fleet,  # noqa: F811 - the fixture
-    kube: KubeClient,  # noqa: F811 - the fixture
+    fleet: Fleet,
+    kube: KubeClient,
 ) -> None:
     """A profile of the same name writes nothing before; then the object is its own, and goes."""
     kube._transport.send(by_sveltos(), Call(EAST, "make it", "default"))
@@ -232,7 +156,7 @@ def test_what_sveltos_deploys_is_left_to_it_until_it_is_released(
     outcome = fleet.records.outcomes.get(EAST, "own")
     assert outcome
     assert "Sveltos deploys it for its ClusterProfile 'own'" in outcome.value.message
-    [compared] = now(fleet.installation(), "own")
+    [compared] = preview_now(fleet.installation(), "own")
     assert compared.change.action == "Conflict"
     assert compared.change.message.endswith("to take it over; what changes then: 2 lines")
     assert "+  by: own" in compared.change.diff

@@ -15,21 +15,19 @@ from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.errors import BellhopError, InvalidError, StaleError
 from bellhop.ports.kube import Manifest
-from tests.contract.test_preview_api_server import EAST, fleet, kube  # noqa: F401 - fixtures
+from tests.contract.real_cluster import EAST
 from tests.fakes.aggregated import PARCEL, Aggregated
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import holder, join, profile
 from tests.waiting import eventually
-
-pytest_plugins = ["tests.kube_fixtures"]
 
 Make = Callable[..., Aggregated]
 CODES = (400, 404, 409, 422, 500)
 
 
 @pytest.fixture
-def make(kube: KubeClient, tmp_path: Path) -> Iterator[Make]:  # noqa: F811 - the fixture
-    """Start one that refuses what is told, and register it."""
+def make(kube: KubeClient, tmp_path: Path) -> Iterator[Make]:
+    """Start one that refuses the given requests, and register it."""
     running: list[Aggregated] = []
 
     def started(refuses: str = "", code: int = 500) -> Aggregated:
@@ -46,7 +44,7 @@ def make(kube: KubeClient, tmp_path: Path) -> Iterator[Make]:  # noqa: F811 - th
         each.__exit__(None, None, None)
 
 
-def _answers(kube: KubeClient) -> bool:  # noqa: F811 - the fixture
+def _answers(kube: KubeClient) -> bool:
     try:
         return kube.get(PARCEL, "default", "none") is None
     except BellhopError:
@@ -60,7 +58,7 @@ def parcel(name: str = "p", to: str = "ours") -> Manifest:
     return {**kind, "metadata": head, "spec": to}
 
 
-def test_one_that_takes_conditions_is_asked_once(make: Make, kube: KubeClient) -> None:  # noqa: F811
+def test_one_that_takes_conditions_is_asked_once(make: Make, kube: KubeClient) -> None:
     """As any API server is: a new object costs one request, and so does a changed one."""
     server = make()
 
@@ -70,7 +68,7 @@ def test_one_that_takes_conditions_is_asked_once(make: Make, kube: KubeClient) -
     assert server.calls == ["PATCH", "PATCH"]
 
 
-def test_what_is_new_is_made_where_no_version_is_taken(make: Make, kube: KubeClient) -> None:  # noqa: F811
+def test_what_is_new_is_made_where_no_version_is_taken(make: Make, kube: KubeClient) -> None:
     """With one look, and once more without the version, whatever it is refused with."""
     server = make("resourceVersion")
     for code in CODES:
@@ -83,7 +81,7 @@ def test_what_is_new_is_made_where_no_version_is_taken(make: Make, kube: KubeCli
         assert server.calls == ["PATCH", "GET", "PATCH"]
 
 
-def test_what_others_made_there_is_not_written_over(make: Make, kube: KubeClient) -> None:  # noqa: F811
+def test_what_others_made_there_is_not_written_over(make: Make, kube: KubeClient) -> None:
     """A look that finds an object is an answer, however the server said it."""
     server = make("resourceVersion")
     before = server.put("p", "courier", "theirs")
@@ -98,7 +96,7 @@ def test_what_others_made_there_is_not_written_over(make: Make, kube: KubeClient
         assert server.calls == ["PATCH", "GET"]
 
 
-def test_what_is_there_is_changed_where_no_uid_is_taken(make: Make, kube: KubeClient) -> None:  # noqa: F811
+def test_what_is_there_is_changed_where_no_uid_is_taken(make: Make, kube: KubeClient) -> None:
     """Once a look has found just the life that is meant; any other stays as it is."""
     server = make("uid")
     before = server.put("p", "courier", "theirs")
@@ -114,7 +112,7 @@ def test_what_is_there_is_changed_where_no_uid_is_taken(make: Make, kube: KubeCl
         assert before["spec"] == f"ours {code}"
 
 
-def test_what_it_will_not_have_is_refused_in_its_words(make: Make, kube: KubeClient) -> None:  # noqa: F811
+def test_what_it_will_not_have_is_refused_in_its_words(make: Make, kube: KubeClient) -> None:
     """A second try that is refused as well says why."""
     server = make("name", 422)
 
@@ -124,9 +122,9 @@ def test_what_it_will_not_have_is_refused_in_its_words(make: Make, kube: KubeCli
     assert server.calls == ["PATCH", "GET", "PATCH"]
 
 
-def test_a_profile_brings_adopts_and_leaves_what_it_keeps(
+def test_a_profile_deploys_adopts_and_leaves_objects(
     make: Make,
-    fleet: Fleet,  # noqa: F811 - the fixture
+    fleet: Fleet,
 ) -> None:
     """New objects are made, others' refused until it is asked for, and left in the end."""
     server = make("resourceVersion", 500)

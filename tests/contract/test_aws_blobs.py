@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.services import Services
+from bellhop.adapters.aws.store import S3Blobs
 from bellhop.errors import TemporaryError, UnreachableError
-from infra.lab.moto import Moto
 from tests.aws_fixtures import Asked
 from tests.contract.rigs.aws import Rig
+from tests.lab.moto import Moto
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_waits_out_a_failure(moto: Moto, blobs: S3Blobs, method: str) -> None:
     blobs.delete("one")
 
 
-def test_a_failure_that_lasts_is_told(moto: Moto, blobs: S3Blobs, asked: Asked) -> None:
+def test_a_lasting_failure_is_raised(moto: Moto, blobs: S3Blobs, asked: Asked) -> None:
     """Nothing of the value is."""
     moto.fail("s3:PUT", times=99)
 

@@ -1,4 +1,4 @@
-"""An EKS cluster is reached by whoever's role calls, and nothing of it is stored."""
+"""An EKS cluster is reached by the caller's role, and nothing of it is stored."""
 
 from __future__ import annotations
 
@@ -18,30 +18,18 @@ from bellhop.adapters.kube.access import KubeAccess
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError, MissingError, TemporaryError
+from bellhop.registration.managed_clusters import EKS, GKE, ClusterRequest
+from bellhop.runtime.aws.access import OwnEks
 from bellhop.runtime.cloud.managed import MadeKubeconfigs
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 from tests.aws_fixtures import Asked
 from tests.contract.rigs.aws import Rig
+from tests.fakes.clock import Hand
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 
 STORED = Kubeconfig(server="https://10.0.0.1:6443", token="stored")
 PLACE = "kubeconfig/prod/eu-1"
 THEIRS = "arn:aws:iam::210987654321:role/bellhop"
 Made = MadeKubeconfigs[EksCluster]
-
-
-class Hand:
-    """A clock's hand that a test moves."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
-@pytest.fixture
-def hand() -> Hand:
-    return Hand()
 
 
 @pytest.fixture
@@ -58,7 +46,7 @@ def arn(hurried: Services) -> str:
 
 @pytest.fixture
 def arns(arn: str) -> dict[str, str]:
-    """What the records of clusters tell."""
+    """The records of clusters."""
     return {"prod/eu-1": arn}
 
 
@@ -76,18 +64,18 @@ def token_of(content: bytes) -> str:
 
 
 def test_makes_a_kubeconfig_that_is_taken(secrets: Made, hurried: Services, arn: str) -> None:
-    """It leads where EKS says, and passes the door that every kubeconfig passes."""
-    told = hurried.client("eks").describe_cluster(name=arn.rpartition("/")[2])["cluster"]
+    """It leads where EKS says, and passes the validation of every kubeconfig."""
+    described = hurried.client("eks").describe_cluster(name=arn.rpartition("/")[2])["cluster"]
     document = json.loads(secrets.read(PLACE))
 
     cluster = document["clusters"][0]["cluster"]
-    assert cluster["server"] == told["endpoint"]
-    assert cluster["certificate-authority-data"] == told["certificateAuthority"]["data"]
+    assert cluster["server"] == described["endpoint"]
+    assert cluster["certificate-authority-data"] == described["certificateAuthority"]["data"]
     assert sanitise(document, reach=LOCAL).token.startswith("k8s-aws-v1.")
 
 
 def test_the_token_says_who_calls_and_for_which_cluster(secrets: Made, arn: str) -> None:
-    """It is a request to STS of one minute, whose signature holds for this cluster's name alone."""
+    """It is a request to STS of one minute, whose signature holds only for this cluster's name."""
     encoded = token_of(secrets.read(PLACE)).removeprefix("k8s-aws-v1.")
     address = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
     query = dict(parse_qsl(address.query))
@@ -221,7 +209,7 @@ def test_a_cluster_that_eks_does_not_know_is_missing(
 def test_a_namesake_in_this_account_is_not_taken_for_it(
     secrets: Made, arns: dict[str, str], arn: str
 ) -> None:
-    """As after a move to another account: EKS is asked by name, and knows its own alone."""
+    """As after a move to another account: EKS is asked by name, and knows only its own."""
     arns["prod/eu-1"] = arn.replace("123456789012", "210987654321")
 
     with pytest.raises(InvalidError, match="the account that is called has another one"):
@@ -255,7 +243,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch, hurried: Services) -> Iterator[Servi
 
 
 def test_without_credentials_nothing_is_signed(nobody: Services) -> None:
-    """Whoever calls is told to log in."""
+    """The error asks the caller to log in."""
     with pytest.raises(TemporaryError, match="cannot sign in: AWS does not accept the credentials"):
         nobody.signed("sts", "Action=GetCallerIdentity", {}, doing="sign in", region=REGION)
 
@@ -263,7 +251,7 @@ def test_without_credentials_nothing_is_signed(nobody: Services) -> None:
 def test_a_token_that_is_refused_is_given_out_no_more(
     hurried: Services, arn: str, hand: Hand, asked: Asked
 ) -> None:
-    """Whoever comes late with the same one is given what was made since."""
+    """A caller that comes late with the same token gets the one that was made since."""
     clusters = EksClusters(hurried, seconds=hand)
     cluster = EksCluster(arn)
     first = clusters.kubeconfig(cluster)
@@ -282,3 +270,19 @@ def test_a_client_is_kept_until_the_next_token(secrets: Made, hand: Hand) -> Non
     hand.at += KEPT_SECONDS / 2
 
     assert access.open("prod/eu-1") is first
+
+
+def test_a_workload_identity_finds_a_cluster_in_the_region_of_the_functions(
+    hurried: Services, arn: str
+) -> None:
+    """Its kubeconfig leads there; a cluster of another cloud is refused."""
+    own = OwnEks(hurried)
+
+    found = own.find(ClusterRequest(EKS, arn.rpartition("/")[2]))
+
+    assert found.name == arn
+    assert found.kubeconfig.token
+    with pytest.raises(InvalidError, match="has no account of Google Cloud"):
+        own.find(ClusterRequest(GKE, "projects/a/locations/b/clusters/c"))
+    with pytest.raises(MissingError):
+        own.find(ClusterRequest(EKS, "nobody", REGION))

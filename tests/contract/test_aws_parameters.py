@@ -11,9 +11,9 @@ from bellhop.adapters.aws.parameters import LIMIT, ParameterSecrets
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.services import Services
 from bellhop.errors import InvalidError, TooLargeError
-from infra.lab.moto import Moto
 from tests.aws_fixtures import Asked
 from tests.contract.rigs.aws import Rig
+from tests.lab.moto import Moto
 
 pytestmark = pytest.mark.usefixtures("parameters_place")
 
@@ -112,7 +112,7 @@ def test_a_secret_is_sealed_with_the_given_key_and_has_the_cheapest_tier(
 def test_text_is_stored_as_it_is(
     aws: Rig, secrets: ParameterSecrets, value: bytes, text: str
 ) -> None:
-    """`aws ssm get-parameter` shows it, and base64 would take a third more of the little room."""
+    """`aws ssm get-parameter` shows it, and base64 would take a third more of the small limit."""
     secrets.put(NAME, value)
 
     assert stored(aws)["Value"] == text

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from bellhop.adapters.aws.roles import SESSION, provider_of
-from bellhop.adapters.aws.services import Services
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from bellhop.adapters.aws.services import SESSION, Services, provider_of
 from tests.aws_fixtures import Asked
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
 ROLE = "arn:aws:iam::123456789012:role/operator"
 
@@ -23,7 +22,7 @@ class Hand:
         return self.at
 
 
-def test_is_asked_for_anew_before_its_hour_ends(hurried: Services, asked: Asked) -> None:
+def test_a_session_is_renewed_before_its_hour_ends(hurried: Services, asked: Asked) -> None:
     """What it gives is kept until then: a command of a second asks once."""
     hand = Hand()
     assume = partial(hurried.call, "sts", "assume_role", doing="assume a role")

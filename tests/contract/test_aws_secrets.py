@@ -7,9 +7,9 @@ import pytest
 from bellhop.adapters.aws.secrets import LIMIT, ManagedSecrets
 from bellhop.adapters.aws.services import Services
 from bellhop.errors import InvalidError, MissingError, TemporaryError, TooLargeError
-from infra.lab.moto import Moto
 from tests.aws_fixtures import Asked
 from tests.contract.rigs.aws import Rig
+from tests.lab.moto import Moto
 
 NAME = "kubeconfig/ns/name"
 
@@ -52,7 +52,7 @@ def test_an_installation_sees_only_its_own(aws: Rig, hurried: Services) -> None:
 
 
 def test_lists_more_than_a_page(secrets: ManagedSecrets) -> None:
-    """Secrets Manager tells a hundred at a time."""
+    """Secrets Manager lists a hundred at a time."""
     names = [f"kubeconfig/ns/{number:03}" for number in range(101)]
     for name in names:
         secrets.put(name, b"x")
@@ -88,7 +88,7 @@ def test_waits_for_a_name_that_is_still_held(
 
 
 def test_does_not_wait_for_a_name_for_ever(moto: Moto, secrets: ManagedSecrets) -> None:
-    """Whoever writes is told that it may pass, and not what was to be written."""
+    """The error says that it may pass, and not what was to be written."""
     moto.fail("secretsmanager:CreateSecret", status=400, code="InvalidRequestException", times=99)
 
     with pytest.raises(TemporaryError, match="still being deleted") as caught:
@@ -116,8 +116,8 @@ def test_is_sealed_with_the_key_that_it_was_given(aws: Rig, hurried: Services) -
     key = "arn:aws:kms:eu-west-1:123456789012:key/7d4c1a9e-52aa-4a39-9f0c-000000000000"
     ManagedSecrets(hurried, aws.name, key=key).put(NAME, b"one")
 
-    told = hurried.client("secretsmanager").describe_secret(SecretId=f"{aws.name}/{NAME}")
-    assert told["KmsKeyId"] == key
+    described = hurried.client("secretsmanager").describe_secret(SecretId=f"{aws.name}/{NAME}")
+    assert described["KmsKeyId"] == key
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from bellhop.adapters.aws.services import Services
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.errors import StaleError, TemporaryError, ThrottledError, UnreachableError
 from bellhop.ports.store import ABSENT, ITEM_LIMIT, KEY_LIMIT, Item
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.aws_fixtures import Asked
 from tests.contract.rigs.aws import Rig
 from tests.fakes.clock import FakeClock
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
 HOUR = timedelta(hours=1)
 
@@ -103,7 +103,7 @@ def test_no_two_attempts_of_a_write_share_a_token(aws: Rig, moto: Moto) -> None:
 
 
 def test_a_deletion_whose_answer_was_lost_is_stale(moto: Moto, store: DynamoStore) -> None:
-    """It was there and is gone, and nobody can tell who took it: whoever read it looks again."""
+    """The item existed and its deleter is unknown: the reader reads it again."""
     token = store.put(Item("a", "b", {})).token
     moto.fail("dynamodb:DeleteItem", served=True)
 
@@ -121,7 +121,7 @@ def test_waits_out_a_throttle(moto: Moto, store: DynamoStore, asked: Asked) -> N
     assert asked() == {"dynamodb:GetItem": 4}
 
 
-def test_a_throttle_that_lasts_is_told(moto: Moto, store: DynamoStore, asked: Asked) -> None:
+def test_a_lasting_throttle_is_raised(moto: Moto, store: DynamoStore, asked: Asked) -> None:
     """After a few tries the message goes back to its queue, for a while."""
     moto.fail("dynamodb:PutItem", status=400, code="ThrottlingException", times=99)
 
@@ -174,13 +174,10 @@ def test_a_table_that_is_not_there_loses_no_message(aws: Rig, hurried: Services)
 
 
 def test_reads_past_what_has_expired(store: DynamoStore, asked: Asked) -> None:
-    """Items that DynamoDB has not deleted yet count for its limits and not for ours.
-
-    It takes seconds: it writes a hundred items one by one.
-    """
+    """Items that DynamoDB has not deleted yet count for its limits and not for ours."""
     for number in range(100):
-        gone = datetime.now(UTC) - HOUR if number < 99 else None
-        store.put(Item("a", f"{number:03}", {}, expires_at=gone))
+        expired = datetime.now(UTC) - HOUR if number < 99 else None
+        store.put(Item("a", f"{number:03}", {}, expires_at=expired))
     asked()
 
     assert [item.sort for item in store.query("a", limit=1)] == ["099"]

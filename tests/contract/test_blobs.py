@@ -1,4 +1,4 @@
-"""What every blob store keeps to: the sentences of bellhop.ports.blobs."""
+"""What every blob store keeps to: the sentences of bellhop.ports.store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bellhop.errors import MissingError
-from bellhop.ports.blobs import Blobs
+from bellhop.ports.store import Blobs
 
 PORT = "blobs"
 MEGABYTES = 1_572_864
@@ -84,7 +84,7 @@ def test_deletes_a_blob(blobs: Blobs) -> None:
     ],
 )
 def test_takes_any_name(blobs: Blobs, name: str) -> None:
-    """A name is a name, whatever it would mean elsewhere."""
+    """A name is a name, whatever it would mean in other systems."""
     blobs.put(name + "x", b"another")
     blobs.put(name, b"mine")
 

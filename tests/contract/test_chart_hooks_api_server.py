@@ -13,15 +13,13 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.core.gvk import GVK
 from bellhop.errors import MissingError
-from tests.contract.test_charts_api_server import again, fleet, outcome  # noqa: F401 - a fixture
-from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
+from tests.contract.real_cluster import read_outcome, retry
+from tests.contract.test_charts_api_server import fleet  # noqa: F401 - a fixture
 from tests.fakes.chart import CONFIG_MAP, packed
 from tests.fakes.fleet import Fleet
-from tests.unit.stages.test_charts import chart, charts
+from tests.fakes.releases import chart, charts
 
 # ruff: noqa: F811 - fixtures
-
-pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG, SECRET, JOB = GVK("", "v1", "ConfigMap"), GVK("", "v1", "Secret"), GVK("batch", "v1", "Job")
 HOOK = """apiVersion: batch/v1
@@ -98,14 +96,14 @@ def test_a_release_is_deployed_once_its_installation_hook_has_succeeded(
     fleet.apply(charts(of=chart(values="greeting: one")))
     fleet.pump()
     for _ in range(2):
-        again(fleet)
-        assert f"failed {kind}" in outcome(fleet)[1]
+        retry(fleet)
+        assert f"failed {kind}" in read_outcome(fleet)[1]
     assert configs(kube) == ({"web-one", "web-kept-one"} if kind == "post-install" else set())
 
     jobs.condition = "Complete"
     fleet.apply(charts(of=chart(values="greeting: two")))
-    again(fleet)
-    assert outcome(fleet) == ("Provisioned", "")
+    retry(fleet)
+    assert read_outcome(fleet) == ("Provisioned", "")
     assert jobs.ended == ["Failed", "Failed", "Failed", "Complete"]
     kept = {"web-kept-one"} if kind == "post-install" else set()
     assert configs(kube) == {"web-two", "web-kept-two"} | kept

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,34 +18,26 @@ from bellhop.adapters.programs.box import never
 from bellhop.adapters.programs.layer import download
 from bellhop.core.gvk import GVK
 from bellhop.errors import TemporaryError
-from bellhop.operations.previews import now
-from bellhop.ports.charts import Release, Wanted
+from bellhop.operations.previews import preview_now
+from bellhop.ports.charts import DesiredRelease, Release
 from bellhop.state.messages import Apply
-from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
+from tests.contract.real_cluster import EAST, read_outcome, retry
 from tests.fakes.chart import packed
 from tests.fakes.fleet import Fleet
-from tests.unit.stages.test_charts import chart, charts
-
-# ruff: noqa: F811 - fixtures
-
-pytest_plugins = ["tests.kube_fixtures"]
+from tests.fakes.releases import chart, charts
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
+def fleet(fleet: Fleet, tmp_path: Path) -> Fleet:
     """An installation with Helm, two versions of a chart, and a cluster."""
-    one = Fleet(tmp_path)
-    one.access.clusters[EAST] = kube  # type: ignore[assignment]
-    one.charts = HelmCharts(download() / "helm")  # type: ignore[assignment]
-    one.reread()
+    fleet.charts = HelmCharts(download() / "helm")  # type: ignore[assignment]
+    fleet.reread()
     for version in ("1.0.0", "1.1.0"):
         packed(tmp_path, "web", version)
-    one.repositories.put("web", "1.0.0", "1.1.0")
-    one.register("east", env="production")
-    yield one
-    one.close()
+    fleet.repositories.put("web", "1.0.0", "1.1.0")
+    return fleet
 
 
 def greeting(kube: KubeClient, name: str = "web") -> str | None:
@@ -54,21 +45,10 @@ def greeting(kube: KubeClient, name: str = "web") -> str | None:
     return found["data"]["greeting"] if found else None
 
 
-def outcome(fleet: Fleet, name: str = "p") -> tuple[str, str]:
-    kept = fleet.records.outcomes.get(EAST, name)
-    return (kept.value.phase, kept.value.message) if kept else ("", "")
-
-
-def again(fleet: Fleet) -> None:
-    """Let what failed be tried once more."""
-    fleet.clock.advance(timedelta(hours=1))
-    fleet.pump()
-
-
 def test_a_release_comes_changes_and_goes(fleet: Fleet, kube: KubeClient) -> None:
     fleet.apply(charts(of=chart(values="greeting: one")))
     fleet.pump()
-    assert outcome(fleet) == ("Provisioned", "")
+    assert read_outcome(fleet) == ("Provisioned", "")
     assert greeting(kube) == "one"
     kept = fleet.records.inventories.get(EAST, "p")
     assert kept
@@ -85,36 +65,10 @@ def test_a_release_comes_changes_and_goes(fleet: Fleet, kube: KubeClient) -> Non
     fleet.release()
     fleet.pump()
     assert greeting(kube) is None
-    assert outcome(fleet) == ("", "")
+    assert read_outcome(fleet) == ("", "")
 
 
-def test_what_others_change_or_delete_is_put_back(fleet: Fleet, kube: KubeClient) -> None:
-    """They do so to an object that Helm made, and the cluster tells of it."""
-    drift = "syncMode: ContinuousWithDriftDetection"
-    fleet.apply(charts(of=chart(values="greeting: one"), more=drift))
-    fleet.pump()
-    watched = fleet.records.watches.get(EAST, "p")
-    assert watched
-    assert watched.value.kinds == (CONFIG,)
-
-    assert kube.merge(CONFIG, "apps", "web-config", {"data": {"greeting": "theirs"}})
-    touched = Apply("", "", "p", EAST, touched="/ConfigMap/apps/web-config")
-    fleet.publisher.publish([touched])
-    fleet.pump()
-    assert greeting(kube) == "one"
-
-    kube.remove(CONFIG, "apps", "web-config")
-    fleet.publisher.publish([touched])
-    fleet.pump()
-    assert greeting(kube) == "one"
-
-    deployed = fleet.records.inventories.get(EAST, "p")
-    fleet.publisher.publish([touched])
-    fleet.pump()
-    assert fleet.records.inventories.get(EAST, "p") == deployed
-
-
-class Overtaken(HelmCharts):
+class RacedCharts(HelmCharts):
     """Deploys a release, of which somebody changes an object before the worker reads it."""
 
     def __init__(self, kube: KubeClient, *changes: dict[str, Any]) -> None:
@@ -123,7 +77,7 @@ class Overtaken(HelmCharts):
         self._changes = list(changes)
 
     def deploy(
-        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool] = never
+        self, kubeconfig: bytes, wanted: DesiredRelease, cancelled: Callable[[], bool] = never
     ) -> Release:
         release = super().deploy(kubeconfig, wanted, cancelled)
         if self._changes:
@@ -143,8 +97,8 @@ class Overtaken(HelmCharts):
 def test_a_change_right_after_a_deployment_is_no_baseline(
     fleet: Fleet, kube: KubeClient, change: dict[str, Any]
 ) -> None:
-    """It is put back once the cluster tells of it, or by the next resync."""
-    fleet.charts = Overtaken(kube, change)  # type: ignore[assignment]
+    """It is put back on the cluster's event, or by the next resync."""
+    fleet.charts = RacedCharts(kube, change)  # type: ignore[assignment]
     fleet.reread()
     drift = "syncMode: ContinuousWithDriftDetection"
     fleet.apply(charts(of=chart(values="greeting: one"), more=drift))
@@ -157,7 +111,7 @@ def test_a_change_right_after_a_deployment_is_no_baseline(
     assert found["data"] == {"greeting": "one"}
     assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
     deployed = fleet.records.inventories.get(EAST, "p")
-    again(fleet)
+    retry(fleet)
     assert fleet.records.inventories.get(EAST, "p") == deployed
 
 
@@ -165,14 +119,14 @@ class Halted(HelmCharts):
     """Previews releases, and deploys none for now."""
 
     def deploy(
-        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool] = never
+        self, kubeconfig: bytes, wanted: DesiredRelease, cancelled: Callable[[], bool] = never
     ) -> Release:
         del kubeconfig, wanted, cancelled
         raise TemporaryError("no release is deployed now")
 
 
 def test_what_is_excluded_stays_as_others_decided(fleet: Fleet, kube: KubeClient) -> None:
-    """No ring and no upgrade writes it again; an object that is made again has the chart's."""
+    """No event and no upgrade writes it again; an object that is re-created has the chart's."""
     more = """syncMode: ContinuousWithDriftDetection
   driftExclusions: [{paths: [/data/greeting], target: {kind: ConfigMap, name: web-.*}}]"""
     fleet.apply(charts(of=chart(values="greeting: one"), more=more))
@@ -189,13 +143,13 @@ def test_what_is_excluded_stays_as_others_decided(fleet: Fleet, kube: KubeClient
     fleet.reread()
     fleet.apply(charts(of=chart(values="greeting: two", version="1.1.0"), more=more))
     fleet.pump()
-    diffs = [each.change.diff for each in now(fleet.installation(), "p")]
+    diffs = [each.change.diff for each in preview_now(fleet.installation(), "p")]
     assert "+  greeting: theirs" in "".join(diffs)
     fleet.charts = helm
     fleet.reread()
-    again(fleet)
+    retry(fleet)
     assert greeting(kube) == "theirs"
-    assert outcome(fleet) == ("Provisioned", "")
+    assert read_outcome(fleet) == ("Provisioned", "")
     assert kube.merge(CONFIG, "apps", "web-config", {"data": {"greeting": "later"}})
     fleet.publisher.publish([touched])
     fleet.pump()
@@ -213,7 +167,7 @@ def test_a_release_is_compared_with_its_cluster(fleet: Fleet, kube: KubeClient) 
     fleet.pump()
 
     def compared() -> dict[str, str]:
-        found = list(now(fleet.installation(), "p", live=True))
+        found = list(preview_now(fleet.installation(), "p", live=True))
         return {each.change.key.name: each.change.action for each in found}
 
     assert compared() == {"web": "No Action"}
@@ -275,90 +229,20 @@ def test_a_helm_that_is_killed_harms_no_release(
     assert killer.found
     assert greeting(kube) in ("one", "two")
     for _ in range(3):
-        again(fleet)
+        retry(fleet)
     assert greeting(kube) == "two"
-    assert outcome(fleet) == ("Provisioned", "")
+    assert read_outcome(fleet) == ("Provisioned", "")
     release = fleet.charts.release(fleet.access.kubeconfig(EAST), "apps", "web")
     assert release
     assert (release.status, release.version) == ("deployed", "1.1.0")
 
 
-def test_a_sweep_finds_what_nobody_told_of(fleet: Fleet, kube: KubeClient) -> None:
-    fleet.apply(charts(of=chart(values="greeting: one")))
-    fleet.pump()
-    kube.remove(CONFIG, "apps", "web-config")
-    again(fleet)
-    assert greeting(kube) == "one"
-
-
-def test_patches_and_labels_of_a_profile_are_for_its_charts(fleet: Fleet, kube: KubeClient) -> None:
-    more = """extraLabels: {team: web}
-  patches:
-    - target: {kind: ConfigMap}
-      patch: |
-        data: {cluster: "{{ .Cluster.metadata.name }}"}
-"""
-    fleet.apply(charts(of=chart(values="greeting: one"), more=more))
-    fleet.pump()
-    found = kube.get(CONFIG, "apps", "web-config")
-    assert found, outcome(fleet)
-    assert found["data"] == {"greeting": "one", "cluster": "east"}
-    assert found["metadata"]["labels"]["team"] == "web"
-
-
-def test_a_dry_run_tells_how_objects_would_change(fleet: Fleet, kube: KubeClient) -> None:
-    fleet.apply(charts(of=chart(values="greeting: one")))
-    fleet.pump()
-    fleet.apply(charts(of=chart(values="greeting: two"), more="syncMode: DryRun"))
-    fleet.pump()
-    kept = fleet.records.previews.get(EAST, "p")
-    assert kept
-    release, changed = kept.value.changes
-    assert (release.action, release.message) == ("Update", "web 1.0.0")
-    assert (changed.key.name, changed.action) == ("web-config", "Update")
-    assert "+  greeting: two" in changed.diff
-    assert greeting(kube) == "one"
-
-
-def test_a_tenant_without_rights_is_told(fleet: Fleet, kube: KubeClient) -> None:
+def test_a_tenant_without_rights_gets_the_reason(fleet: Fleet, kube: KubeClient) -> None:
     labels = (
         "labels: {projectsveltos.io/serviceaccount-name: bot,"
         " projectsveltos.io/serviceaccount-namespace: team}"
     )
     fleet.apply(charts().replace("{name: p}", "{name: p, " + labels + "}"))
     fleet.pump()
-    assert "system:serviceaccount:team:bot" in outcome(fleet)[1]
+    assert "system:serviceaccount:team:bot" in read_outcome(fleet)[1]
     assert greeting(kube) is None
-
-
-DEPLOYMENT = GVK("apps", "v1", "Deployment")
-WORKLOAD = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec: {containers: [{name: web, image: "registry.k8s.io/pause:3.9"}]}
-"""
-
-
-def test_a_release_is_deployed_once_its_deployment_is_ready(
-    fleet: Fleet, kube: KubeClient, tmp_path: Path
-) -> None:
-    """Its status in the cluster says so; Helm does not wait for it."""
-    packed(tmp_path, "web", files={"templates/web.yaml": WORKLOAD})
-    fleet.apply(charts(of=chart("options: {wait: true}")))
-    fleet.pump()
-    waiting = "Provisioning", "waiting for Deployment apps/web (0 of 1 ready)"
-    assert outcome(fleet) == waiting
-
-    there = kube.get(DEPLOYMENT, "apps", "web")
-    assert there
-    counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 1)
-    status = {**counts, "conditions": [{"type": "Available", "status": "True"}]}
-    seen = {"observedGeneration": there["metadata"]["generation"]}
-    kube.merge_status({**there, "status": {**status, **seen}}, uid=there["metadata"]["uid"])
-    again(fleet)
-    assert outcome(fleet) == ("Provisioned", "")

@@ -18,8 +18,6 @@ from bellhop.errors import InvalidError
 from bellhop.ports.kube import Manifest
 from infra.lab.cluster import Cluster
 
-pytest_plugins = ["tests.kube_fixtures"]
-
 SERVICE = GVK("", "v1", "Service")
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 SERVICES = "/api/v1/namespaces/default/services"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,15 @@ from bellhop.adapters.sources.charts.repositories import ChartRepositories
 from bellhop.adapters.sources.files import FileDownloads
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
-from bellhop.state.management_cluster import MANAGEMENT
-from tests.contract.test_preview_api_server import fleet, kube  # noqa: F401 - fixtures
+from bellhop.state.cluster import MANAGEMENT
+from tests.contract.test_kube import wait_for
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config
 from tests.fakes.read import ring
 from tests.fakes.site import Site
 from tests.fakes.tarballs import tarball
 from tests.unit.adapters.kustomize.conftest import kubectl  # noqa: F401 - a fixture
-from tests.unit.stages.test_files import REPOSITORY, own, remote, sweep
-
-# ruff: noqa: F811 - fixtures
-
-pytest_plugins = ["tests.kube_fixtures"]
+from tests.unit.deploy.test_files import REPOSITORY, own
 
 CONFIG = GVK("", "v1", "ConfigMap")
 CRD = """\
@@ -66,10 +61,11 @@ def flux(fleet: Fleet, kube: KubeClient) -> None:
     fleet.access.clusters[MANAGEMENT] = kube  # type: ignore[assignment]
     found = fleet.records.clusters.get("fleet/east")
     assert found
-    told = {"namespace": "mgmt", "name": "mgmt", "labels": {}}
+    management = {"namespace": "mgmt", "name": "mgmt", "labels": {}}
     token = hashlib.sha256(b"mgmt").hexdigest()
-    fleet.declare.register(replace(found.value, **told, token_digest=token))
+    fleet.declare.register(replace(found.value, **management, token_digest=token))
     kube.apply(yaml.safe_load(CRD))
+    wait_for(kube, GVK("source.toolkit.fluxcd.io", "v1", "GitRepository"))
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "flux-system"}})
     fleet.pump()
 
@@ -108,14 +104,6 @@ def test_each_revision_of_a_source_is_deployed(fleet: Fleet, kube: KubeClient, s
     assert there(kube) == {"a": {"v": "2"}}
 
 
-@pytest.mark.usefixtures("flux", "kubectl")
-def test_a_kustomization_of_a_source_is_built(fleet: Fleet, kube: KubeClient, site: Site) -> None:
-    fleet.apply(own(f"{{{REPOSITORY}, path: over}}", "kustomizationRefs"))
-    files = {"over/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: over-"}
-    fetch(fleet, kube, site, {**files, "over/a.yaml": config("a", "v: '1'")})
-    assert there(kube) == {"over-a": {"v": "1"}}
-
-
 @pytest.mark.usefixtures("flux")
 def test_a_chart_of_a_source_is_deployed_by_helm(
     fleet: Fleet, kube: KubeClient, site: Site, tmp_path: Path
@@ -137,17 +125,3 @@ def test_a_chart_of_a_source_is_deployed_by_helm(
     fleet.release()
     fleet.pump()
     assert kube.get(CONFIG, "default", "web") is None
-
-
-def test_what_a_url_serves_is_followed(fleet: Fleet, kube: KubeClient, site: Site) -> None:
-    """After its interval, by sweeps; a server that is away harms nothing."""
-    site.files["/web.yaml"] = config("web", "v: '1'").encode()
-    fleet.apply(own(remote("interval: 1m", f"{site.address}/web.yaml")))
-    fleet.pump()
-    assert there(kube) == {"web": {"v": "1"}}
-    site.files["/web.yaml"] = config("web", "v: '2'").encode()
-    sweep(fleet)
-    assert there(kube) == {"web": {"v": "1"}}
-    fleet.clock.advance(timedelta(minutes=2))
-    sweep(fleet)
-    assert there(kube) == {"web": {"v": "2"}}

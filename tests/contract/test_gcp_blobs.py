@@ -9,7 +9,7 @@ import pytest
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.services import Services
 from bellhop.errors import MissingError, TemporaryError, ThrottledError, UnreachableError
-from infra.lab.google_storage import Storage
+from tests.lab.google_storage import Storage
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_waits_out_a_failure(storage: Storage, blobs: CloudBlobs, method: str) -
         blobs.get("one")
 
 
-def test_a_failure_that_lasts_is_told(storage: Storage, blobs: CloudBlobs) -> None:
+def test_a_lasting_failure_is_raised(storage: Storage, blobs: CloudBlobs) -> None:
     """Nothing of the value is."""
     storage.fail("POST", times=5)
     with pytest.raises(UnreachableError, match="cannot write the blob 'one'") as caught:

@@ -1,4 +1,4 @@
-"""A GKE cluster is reached as whoever calls, and nothing of it is stored."""
+"""A GKE cluster is reached as the calling account, and nothing of it is stored."""
 
 from __future__ import annotations
 
@@ -16,28 +16,16 @@ from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core import address_policy
 from bellhop.errors import InvalidError, MissingError, TemporaryError, UnreachableError
+from bellhop.registration.managed_clusters import EKS, GKE, ClusterRequest
 from bellhop.runtime.cloud.managed import MadeKubeconfigs
-from infra.lab.google_container import Gke
+from bellhop.runtime.gcp.access import OwnGke
+from tests.fakes.clock import Hand
+from tests.lab.google_container import Gke
 
 NAME = "projects/lab-7/locations/europe-west1/clusters/own"
 _PEM = b"-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n"
 CA = base64.b64encode(_PEM).decode()
 MEMBER = "//gkehub.googleapis.com/projects/lab-7/locations/europe-west1/memberships/own"
-
-
-class Hand:
-    """A clock's hand that a test moves."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
-@pytest.fixture
-def hand() -> Hand:
-    return Hand()
 
 
 @pytest.fixture
@@ -64,8 +52,8 @@ def clusters(services: Services, hand: Hand) -> GkeClusters:
     return GkeClusters(services, seconds=hand)
 
 
-def told(**more: Any) -> dict[str, Any]:
-    """What the Container API tells of a cluster."""
+def description(**more: Any) -> dict[str, Any]:
+    """The Container API's description of a cluster."""
     return {"name": "own", "masterAuth": {"clusterCaCertificate": CA}, **more}
 
 
@@ -125,16 +113,16 @@ def test_says_how_a_cluster_is_reached(
     clusters: GkeClusters, gke: Gke, about: dict[str, Any], over: str, server: str, ca_data: str
 ) -> None:
     """By its public address, else over its fleet's gateway, else in its own network."""
-    gke.describe(NAME, told(**about))
+    gke.describe(NAME, description(**about))
     way = clusters.way(NAME)
 
     assert (way.over, way.server, way.ca_data) == (over, server, ca_data)
 
 
 def test_a_member_of_all_regions_is_at_the_one_gateway(clusters: GkeClusters, gke: Gke) -> None:
-    """And where nobody tells the number of the project, its name is taken."""
+    """If the project's number is unknown, its name is taken."""
     member = MEMBER.replace("europe-west1", "global")
-    gke.describe(NAME, told(**HIDDEN, fleet={"membership": member}))
+    gke.describe(NAME, description(**HIDDEN, fleet={"membership": member}))
 
     assert clusters.way(NAME).server == (
         f"{gke.address}/v1/projects/lab-7/locations/global/gkeMemberships/own"
@@ -142,8 +130,8 @@ def test_a_member_of_all_regions_is_at_the_one_gateway(clusters: GkeClusters, gk
 
 
 def test_makes_a_kubeconfig_that_is_taken(clusters: GkeClusters, gke: Gke) -> None:
-    """It passes the door that every kubeconfig passes, with a token of the account."""
-    gke.describe(NAME, told(endpoint="34.1.2.3"))
+    """It passes the validation of every kubeconfig, with a token of the account."""
+    gke.describe(NAME, description(endpoint="34.1.2.3"))
     made = clusters.kubeconfig(NAME)
 
     assert sanitise(made.to_dict(), reach=address_policy.PUBLIC).token == made.token
@@ -155,14 +143,14 @@ def test_asks_rarely_where_a_cluster_is_and_for_a_token_when_it_ends(
     clusters: GkeClusters, gke: Gke, hand: Hand
 ) -> None:
     """A token stays as long as it is good, and is another one well before its end."""
-    gke.describe(NAME, told(endpoint="34.1.2.3"))
+    gke.describe(NAME, description(endpoint="34.1.2.3"))
     first = clusters.kubeconfig(NAME)
     hand.at += KEPT_SECONDS - 1
     assert clusters.kubeconfig(NAME) == first
     assert gke.requests() == {"cluster": 1, "token": 1}
 
     hand.at += 1
-    gke.describe(NAME, told(endpoint="34.9.9.9"))
+    gke.describe(NAME, description(endpoint="34.9.9.9"))
     assert clusters.kubeconfig(NAME).server == "https://34.9.9.9"
     assert gke.requests() == {"cluster": 1}
 
@@ -170,7 +158,7 @@ def test_asks_rarely_where_a_cluster_is_and_for_a_token_when_it_ends(
 def test_a_token_that_is_about_to_end_is_not_given_out(clusters: GkeClusters, gke: Gke) -> None:
     """Each that is asked for has some minutes left."""
     gke.lifetime = 60
-    gke.describe(NAME, told(endpoint="34.1.2.3"))
+    gke.describe(NAME, description(endpoint="34.1.2.3"))
     tokens = {clusters.kubeconfig(NAME).token for _ in range(3)}
 
     assert len(tokens) == 3
@@ -178,8 +166,8 @@ def test_a_token_that_is_about_to_end_is_not_given_out(clusters: GkeClusters, gk
 
 
 def test_a_token_that_is_refused_is_given_out_no_more(clusters: GkeClusters, gke: Gke) -> None:
-    """Whoever comes late with the same one is given what was made since."""
-    gke.describe(NAME, told(endpoint="34.1.2.3"))
+    """A caller that comes late with the same token gets the one that was made since."""
+    gke.describe(NAME, description(endpoint="34.1.2.3"))
     first = clusters.kubeconfig(NAME).token
     clusters.refused(NAME, first)
     second = clusters.kubeconfig(NAME).token
@@ -193,7 +181,7 @@ def test_what_is_not_there_is_missing(clusters: GkeClusters, gke: Gke) -> None:
     """A cluster that was deleted in GKE, or has no address yet, is no reason to guess."""
     with pytest.raises(MissingError, match="there is no GKE cluster"):
         clusters.kubeconfig(NAME)
-    gke.describe(NAME, told())
+    gke.describe(NAME, description())
     with pytest.raises(UnreachableError, match="it has no address yet"):
         clusters.kubeconfig(NAME)
 
@@ -231,7 +219,7 @@ def test_a_name_that_is_none_is_refused(clusters: GkeClusters, wrong: str) -> No
 def test_without_credentials_nobody_is_signed_in(
     gke: Gke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever calls is told to log in; neither the key nor its file is in the sentence."""
+    """The error asks the caller to log in; neither the key nor its file is in the sentence."""
     path = gke.key_file(tmp_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "private_key": "none"}))
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
@@ -245,7 +233,7 @@ def test_other_clusters_are_reached_by_what_is_stored(
     clusters: GkeClusters, gke: Gke, tmp_path: Path
 ) -> None:
     """Their kubeconfig, and every other secret, is the secret store's own affair."""
-    gke.describe(NAME, told(endpoint="34.1.2.3"))
+    gke.describe(NAME, description(endpoint="34.1.2.3"))
     managed = {"prod/eu-1": NAME}
     secrets = MadeKubeconfigs(FileSecrets(tmp_path / "secrets", bytes(32)), clusters, managed.get)
     secrets.put("kubeconfig/lab/one", b"stored")
@@ -256,3 +244,17 @@ def test_other_clusters_are_reached_by_what_is_stored(
     assert list(secrets.names()) == ["kubeconfig/lab/one"]
     with pytest.raises(MissingError):
         secrets.read("prod/eu-1")
+
+
+def test_a_workload_identity_finds_a_cluster_by_its_full_name(services: Services, gke: Gke) -> None:
+    """Its kubeconfig leads there; a cluster of another cloud is refused."""
+    gke.describe(NAME, description(endpoint="34.1.2.3"))
+    own = OwnGke(services)
+
+    found = own.find(ClusterRequest(GKE, NAME))
+
+    assert (found.name, found.kubeconfig.server) == (NAME, "https://34.1.2.3")
+    with pytest.raises(InvalidError, match="has no role of AWS"):
+        own.find(ClusterRequest(EKS, "one"))
+    with pytest.raises(MissingError):
+        own.find(ClusterRequest(GKE, NAME.replace("own", "nobody")))

@@ -16,15 +16,15 @@ from bellhop.adapters.gcp.store import FirestoreStore
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.errors import BellhopError, InvalidError, MissingError, TooLargeError, UnreachableError
 from bellhop.ports.store import Item
-from infra.lab.google_front import Front
-from infra.lab.google_secrets import LATE_SECONDS, SecretManager
+from tests.lab.google_front import Front
+from tests.lab.google_secrets import LATE_SECONDS, SecretManager
 
 NAME = "kubeconfig/ns/name"
 
 
 @pytest.fixture
 def manager(secret_manager: SecretManager) -> Iterator[Front]:
-    """The session's Secret Manager, which counts what it is asked, and fails where told."""
+    """The session's Secret Manager, which counts its requests, and fails on demand."""
     with Front(secret_manager.address) as before:
         yield before
 
@@ -51,7 +51,7 @@ Alive = Callable[[], list[list[int]]]
 
 @pytest.fixture
 def alive(secret_manager: SecretManager, google_project: str) -> Alive:
-    """Tell of each secret that there is which versions are not destroyed."""
+    """Return for each secret which versions are not destroyed."""
     return lambda: sorted(secret_manager.alive(google_project).values())
 
 
@@ -125,7 +125,7 @@ def test_older_versions_are_destroyed(secrets: VersionedSecrets, alive: Alive) -
 def test_is_found_in_the_console(
     secrets: VersionedSecrets, secret_manager: SecretManager, google_project: str
 ) -> None:
-    """Its id begins with the installation's prefix, and tells what it is."""
+    """Its id begins with the installation's prefix, and says what it is."""
     secrets.put("kubeconfig/prod/eu.1", b"x")
     secrets.put("kubeconfig/" + "n" * 63 + "/" + "c" * 253, b"x")
 
@@ -191,7 +191,7 @@ def test_a_writer_who_dies_leaves_nothing_that_is_not_found(
         assert secrets.read(NAME) in {b"zero", b"one"}
     secrets.put(NAME, b"two")
     assert secrets.read(NAME) == b"two"
-    time.sleep(1.2 * LATE_SECONDS)  # What was added just now the list tells late.
+    time.sleep(1.2 * LATE_SECONDS)  # The list shows a version that was just added late.
     secrets.put(NAME, b"three")
     assert [len(each) for each in alive()] == [1]
     assert secrets.read(NAME) == b"three"
@@ -225,7 +225,7 @@ def test_a_write_whose_answer_was_lost_is_done(
     manager.fail(operation, served=True)
     secrets.put(NAME, b"one")
     assert secrets.read(NAME) == b"one"
-    time.sleep(1.2 * LATE_SECONDS)  # What was added just now the list tells late.
+    time.sleep(1.2 * LATE_SECONDS)  # The list shows a version that was just added late.
 
     secrets.put(NAME, b"two")
 
@@ -233,7 +233,7 @@ def test_a_write_whose_answer_was_lost_is_done(
     assert [len(each) for each in alive()] == [1]
 
 
-def test_a_store_that_was_restored_names_a_version_that_is_gone(
+def test_a_restored_store_names_a_destroyed_version(
     services: Services, secrets: VersionedSecrets
 ) -> None:
     """The newest is what there is."""
@@ -242,7 +242,7 @@ def test_a_store_that_was_restored_names_a_version_that_is_gone(
     backup = pointers.get("secret", NAME)
     assert backup
     secrets.put(NAME, b"two")
-    time.sleep(1.2 * LATE_SECONDS)  # What is newest is told late.
+    time.sleep(1.2 * LATE_SECONDS)  # The list shows the newest version late.
     pointers.put(Item("secret", NAME, backup.value))
 
     assert secrets.read(NAME) == b"two"
@@ -274,7 +274,7 @@ def test_what_somebody_deletes_by_hand_is_missing_and_can_be_written(
 def test_writers_and_deleters_at_once_end_with_one_or_none(
     secrets: VersionedSecrets, alive: Alive
 ) -> None:
-    """Whoever is last: either the name has one value, or nothing of it is left."""
+    """The last writer decides: either the name has one value, or nothing of it is left."""
 
     def act(number: int) -> None:
         for turn in range(6):
@@ -322,7 +322,7 @@ def test_refuses_before_it_asks(
     assert (front.requests(), manager.requests()) == ({}, {})
 
 
-def test_no_word_of_a_value_is_told(manager: Front, secrets: VersionedSecrets) -> None:
+def test_no_error_contains_a_value(manager: Front, secrets: VersionedSecrets) -> None:
     """Whatever Google says of it."""
     manager.fail("AddSecretVersion", "INVALID_ARGUMENT")
 

@@ -15,18 +15,18 @@ from google.cloud.firestore_v1 import Client
 
 from bellhop.adapters.gcp.services import Services
 from bellhop.adapters.gcp.store import DATABASE, ITEMS, FirestoreStore
-from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
+from bellhop.adapters.local.store import FileBlobs
 from bellhop.errors import StaleError, TemporaryError, ThrottledError, UnreachableError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ITEM_LIMIT, KEY_LIMIT, Item
 from bellhop.state.records import Records
 from bellhop.state.sealer import Sealer
-from infra.lab.google import FIRESTORE, Emulator
-from infra.lab.google_front import Front
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of
 from tests.functions.roles import noise
+from tests.lab.google import FIRESTORE, Emulator
+from tests.lab.google_front import Front
 
 HOUR = timedelta(hours=1)
 LONGEST_CALL = 30.0
@@ -60,12 +60,12 @@ def store(made: Made, front: Front) -> FirestoreStore:
 
 
 @pytest.fixture(scope="module")
-def mortal(lab_alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+def mortal(only_lab: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     """A Firestore that a test may kill; it is there again when the test ends.
 
-    Its emulator boots when the first test wants it, which takes seconds.
+    Its emulator boots when the first test needs it, which takes seconds.
     """
-    del lab_alone
+    del only_lab
     with Emulator(FIRESTORE, tmp_path_factory.mktemp("mortal")) as emulator:
         yield emulator
 
@@ -116,10 +116,10 @@ def test_a_token_that_cannot_hold_any_more_asks_nothing(
     front: Front, store: FirestoreStore
 ) -> None:
     """One of another store, and one whose item has expired."""
-    gone = store.put(Item("a", "b", {}, expires_at=datetime.now(UTC) - HOUR)).token
+    expired = store.put(Item("a", "b", {}, expires_at=datetime.now(UTC) - HOUR)).token
     front.requests()
 
-    for token in ("0f0e0d", "9" * 40, "12/x", gone):
+    for token in ("0f0e0d", "9" * 40, "12/x", expired):
         with pytest.raises(StaleError):
             store.put(Item("a", "b", {}), expect=token)
         with pytest.raises(StaleError):
@@ -198,7 +198,7 @@ def test_an_equal_write_has_another_token(store: FirestoreStore) -> None:
 
 
 def test_a_deletion_whose_answer_was_lost_is_stale(front: Front, store: FirestoreStore) -> None:
-    """It was there and is gone, and nobody can tell who took it: whoever read it looks again."""
+    """The item existed and its deleter is unknown: the reader reads it again."""
     token = store.put(Item("a", "b", {})).token
     front.fail("Commit", served=True)
 
@@ -209,7 +209,7 @@ def test_a_deletion_whose_answer_was_lost_is_stale(front: Front, store: Firestor
 
 
 def test_one_of_many_deletes_an_item(store: FirestoreStore) -> None:
-    """Of threads that delete whatever is there one is told that it was."""
+    """Of threads that delete any existing item, one learns that it existed."""
     store.put(Item("a", "b", {}))
     outcomes: list[bool] = []
     threads = [
@@ -262,7 +262,7 @@ def test_waits_out_what_may_pass(front: Front, store: FirestoreStore, code: str)
     assert front.requests() == {"Commit": 4, "BatchGetDocuments": 3, "RunQuery": 5}
 
 
-def test_a_throttle_that_lasts_is_told(front: Front, store: FirestoreStore) -> None:
+def test_a_lasting_throttle_is_raised(front: Front, store: FirestoreStore) -> None:
     """After a few tries the message goes back to its queue, for a while."""
     front.fail("Commit", "RESOURCE_EXHAUSTED", times=99)
 
@@ -310,8 +310,8 @@ def test_no_answer_is_not_an_empty_one(front: Front, store: FirestoreStore) -> N
 def test_reads_past_what_has_expired(store: FirestoreStore) -> None:
     """Items that Firestore has not deleted yet count for its limits and not for ours."""
     for number in range(100):
-        gone = datetime.now(UTC) - HOUR if number not in {0, 99} else None
-        store.put(Item("a", f"{number:03}", {}, expires_at=gone))
+        expired = datetime.now(UTC) - HOUR if number not in {0, 99} else None
+        store.put(Item("a", f"{number:03}", {}, expires_at=expired))
 
     assert [item.sort for item in store.query("a", limit=2)] == ["000", "099"]
     assert [item.sort for item in store.query("a", limit=2, backwards=True)] == ["099", "000"]
@@ -372,10 +372,7 @@ def test_any_expiry_can_be_written(store: FirestoreStore, year: int) -> None:
 
 
 def test_a_server_that_dies_and_comes_back_is_found_again(made: Made, mortal: Emulator) -> None:
-    """Meanwhile each call ends in time; afterwards nobody has to be started anew.
-
-    It takes seconds: an emulator boots once more, as it was stopped.
-    """
+    """Meanwhile each call ends in time; afterwards no process has to be restarted."""
     store = made(mortal.address, sleep=time.sleep)
     store.put(Item("a", "b", {}))
     mortal.stop()

@@ -1,4 +1,4 @@
-"""What a real cluster's own controllers make of what is brought: other pods, and an end of it."""
+"""A real cluster's own controllers and deployed objects: other pods, and an end of it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,10 @@ from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.state.messages import Resync
 from infra.lab.cluster import Cluster
-from tests.contract.test_preview_api_server import EAST, fleet  # noqa: F401 - the fixture
+from tests.contract.real_cluster import EAST
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile
 from tests.waiting import eventually
-
-# ruff: noqa: F811 - the fixture
-
-pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG, SECRET, NAMESPACE = (GVK("", "v1", kind) for kind in ("ConfigMap", "Secret", "Namespace"))
 JOB = GVK("batch", "v1", "Job")
@@ -67,7 +63,10 @@ def revisions(kube: KubeClient) -> Counter[str]:
 
 
 def until_restarted(kube: KubeClient, times: int, *kinds: str) -> None:
-    """Wait until workloads have been started anew so often."""
+    """Wait until workloads were restarted so often.
+
+    Controllers look at the present state alone: of two changes in a row they may roll out the last.
+    """
     expected = dict.fromkeys(kinds or KINDS, times + 1)
     eventually(
         lambda: f"{expected} revisions are made, and not {revisions(kube)}",
@@ -82,7 +81,7 @@ def generations(kube: KubeClient) -> list[int]:
     return [each["metadata"]["generation"] for each in found if each]
 
 
-def sweep(fleet: Fleet) -> None:
+def resync(fleet: Fleet) -> None:
     fleet.publisher.publish([Resync(EAST)])
     fleet.pump()
 
@@ -121,30 +120,30 @@ def _failed(job: dict[str, Any]) -> bool:
 def test_every_kind_of_workload_restarts_when_what_it_reads_changes(
     fleet: Fleet, kube: KubeClient
 ) -> None:
-    """Once for each change, be it of a ConfigMap or a Secret; never for one that is gone."""
-    brought = holder("own", *map(workload, KINDS))
-    fleet.apply(join(profile(more="reloader: true"), brought))
+    """Once for each change, be it of a ConfigMap or a Secret; never for a deleted one."""
+    content = holder("own", *map(workload, KINDS))
+    fleet.apply(join(profile(more="reloader: true"), content))
     fleet.pump()
     until_restarted(kube, 0)
 
     assert kube.merge(CONFIG, "default", "settings", {"data": {"sky": "red"}})
-    sweep(fleet)
+    resync(fleet)
     until_restarted(kube, 1)
     assert kube.merge(SECRET, "default", "password", {"stringData": {"word": "hidden"}})
-    sweep(fleet)
+    resync(fleet)
     until_restarted(kube, 2)
 
     before = generations(kube)
     assert before == [3, 3, 3]
     assert kube.remove(SECRET, "default", "password") == {}
     assert kube.merge(CONFIG, "default", "settings", {"metadata": {"labels": {"tint": "dark"}}})
-    sweep(fleet)
-    fleet.apply(join(brought, holder("more", config("more"))))
+    resync(fleet)
+    fleet.apply(join(content, holder("more", config("more"))))
     fleet.pump()
     assert generations(kube) == before
 
 
-def test_what_profiles_bring_restarts_it_at_once(fleet: Fleet, kube: KubeClient) -> None:
+def test_a_deployed_change_restarts_workloads_at_once(fleet: Fleet, kube: KubeClient) -> None:
     """Its own or another's, by one restart each; what changes nothing that is read does not."""
     for gvk, name in ((CONFIG, "settings"), (SECRET, "password")):
         kube.remove(gvk, "default", name)
@@ -154,18 +153,20 @@ def test_what_profiles_bring_restarts_it_at_once(fleet: Fleet, kube: KubeClient)
     fleet.apply(join(reloads, holder("own", config("settings", "v: '1'"), web)))
     fleet.pump()
     assert generations(kube) == [1]
+    until_restarted(kube, 0, "Deployment")
 
     fleet.apply(holder("its", secret.format(2)))
     fleet.pump()
     assert generations(kube) == [2]
+    until_restarted(kube, 1, "Deployment")
     fleet.apply(holder("own", config("settings", "v: '2'"), web))
     fleet.pump()
     assert generations(kube) == [3]
+    until_restarted(kube, 2, "Deployment")
     fleet.apply(holder("own", config("settings", "v: '2'"), web, config("more")))
     fleet.pump()
-    sweep(fleet)
+    resync(fleet)
     assert generations(kube) == [3]
-    until_restarted(kube, 2, "Deployment")
 
 
 def test_nothing_restarts_that_does_not_ask(fleet: Fleet, kube: KubeClient) -> None:
@@ -174,7 +175,7 @@ def test_nothing_restarts_that_does_not_ask(fleet: Fleet, kube: KubeClient) -> N
     fleet.pump()
     until_restarted(kube, 0, "StatefulSet")
     assert kube.merge(CONFIG, "default", "settings", {"data": {"sky": "red"}})
-    sweep(fleet)
+    resync(fleet)
     assert generations(kube) == [1]
 
     fleet.apply(holder("own", workload("StatefulSet").replace("web:1", "web:2")))
@@ -199,27 +200,27 @@ def limited(kube: KubeClient, cluster: Cluster) -> KubeClient:
     return KubeClient(EAST, replace(mine, token=token), reach=LOCAL)
 
 
-def test_what_may_not_be_read_restarts_nothing_and_is_told(
+def test_a_denied_read_restarts_nothing_and_is_reported(
     fleet: Fleet, kube: KubeClient, governed_cluster: Cluster
 ) -> None:
     """With what is to be granted; what may be read restarts it as ever."""
     client = limited(kube, governed_cluster)
     fleet.access.clusters[EAST] = client  # type: ignore[assignment]
-    brought = holder("own", workload("StatefulSet"))
-    fleet.apply(join(profile(more="reloader: true"), brought))
+    content = holder("own", workload("StatefulSet"))
+    fleet.apply(join(profile(more="reloader: true"), content))
     fleet.pump()
-    until(fleet, lambda: told(fleet).startswith("Provisioned no workload restarts when Secret"))
-    assert "'default/password' changes: Bellhop's credentials there may not get it" in told(fleet)
+    until(fleet, lambda: shown(fleet).startswith("Provisioned no workload restarts when Secret"))
+    assert "'default/password' changes: Bellhop's credentials there may not get it" in shown(fleet)
     assert kube.merge(SECRET, "default", "password", {"stringData": {"word": "hidden"}})
     assert kube.merge(CONFIG, "default", "settings", {"data": {"sky": "red"}})
-    sweep(fleet)
+    resync(fleet)
     assert generations(kube) == [2]
 
     fleet.access.clusters[EAST] = kube  # type: ignore[assignment]
-    sweep(fleet)
-    assert told(fleet) == "Provisioned "
+    resync(fleet)
+    assert shown(fleet) == "Provisioned "
     assert kube.merge(SECRET, "default", "password", {"stringData": {"word": "other"}})
-    sweep(fleet)
+    resync(fleet)
     assert generations(kube) == [3]
     client.close()
 
@@ -241,18 +242,18 @@ HEALTH = """validateHealths:
 """
 
 
-def test_a_workload_counts_once_its_controller_says_that_it_is_well(fleet: Fleet) -> None:
-    """One whose pods nobody runs waits, and says for what; one that wants no pods is there."""
-    wanted = workload("Deployment").replace("{selector", "{replicas: 1, selector", 1)
-    fleet.apply(join(profile(more=HEALTH), holder("own", wanted)))
-    until(fleet, lambda: "0 of 1 are ready" in told(fleet))
-    assert told(fleet).startswith("Provisioning waits for check 'rolled-out': Deployment ")
+def test_a_workload_counts_once_its_controller_reports_it_healthy(fleet: Fleet) -> None:
+    """One whose pods do not run waits, and says for what; one with no pods is ready at once."""
+    deployment = workload("Deployment").replace("{selector", "{replicas: 1, selector", 1)
+    fleet.apply(join(profile(more=HEALTH), holder("own", deployment)))
+    until(fleet, lambda: "0 of 1 are ready" in shown(fleet))
+    assert shown(fleet).startswith("Provisioning waits for check 'rolled-out': Deployment ")
 
-    fleet.apply(holder("own", wanted.replace("replicas: 1", "replicas: 0")))
-    until(fleet, lambda: told(fleet) == "Provisioned ")
+    fleet.apply(holder("own", deployment.replace("replicas: 1", "replicas: 0")))
+    until(fleet, lambda: shown(fleet) == "Provisioned ")
 
 
-def told(fleet: Fleet) -> str:
+def shown(fleet: Fleet) -> str:
     found = fleet.records.outcomes.get(EAST, "own")
     return f"{found.value.phase} {found.value.message}" if found else ""
 
@@ -266,17 +267,14 @@ def until(fleet: Fleet, done: Callable[[], bool]) -> None:
             fleet.pump()
         return done()
 
-    eventually(lambda: told(fleet), step, patience=_PATIENCE_SECONDS)
+    eventually(lambda: shown(fleet), step, patience=_PATIENCE_SECONDS)
 
 
 def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> None:
-    """What is withdrawn and wanted again at once comes as soon as the cluster is done with it.
-
-    It takes seconds: a controller has to end the namespace first.
-    """
+    """An object that is withdrawn and applied again comes once the cluster has deleted it."""
     space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
-    brought = join(profile(), holder("own", space, config("a", "v: '1'", namespace="shop")))
-    fleet.apply(brought)
+    desired = join(profile(), holder("own", space, config("a", "v: '1'", namespace="shop")))
+    fleet.apply(desired)
     fleet.pump()
     first = kube.get(NAMESPACE, "", "shop")
     assert first
@@ -285,8 +283,8 @@ def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> 
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
-    fleet.apply(brought)
-    until(fleet, lambda: "is terminating" in told(fleet))
+    fleet.apply(desired)
+    until(fleet, lambda: "is terminating" in shown(fleet))
 
     assert kube.merge(NAMESPACE, "", "shop", {"metadata": {"finalizers": None}})
     until(fleet, lambda: kube.get(CONFIG, "shop", "a") is not None)

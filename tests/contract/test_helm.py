@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.adapters.egress.dialer import Dialer
-from bellhop.adapters.egress.lookups import Lookups
+from bellhop.adapters.egress.dialer import Dialer, Lookups
 from bellhop.adapters.egress.tunnel import Tunnel
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.kube.client import KubeClient
@@ -34,18 +33,16 @@ from bellhop.errors import (
     TemporaryError,
     TooLargeError,
 )
-from bellhop.ports.charts import Options, Release, Wanted
+from bellhop.ports.charts import DesiredRelease, Options, Release
 from bellhop.rendering.allow_limits import NotAllowedError
-from bellhop.state.record import PatchText, Target
+from bellhop.state.content import PatchText, Target
 from infra.lab.certificates import write_certificates
 from infra.lab.cluster import Cluster
-from infra.lab.http_server import Response
 from infra.lab.port import free_port
 from tests.fakes.chart import CONFIG_MAP, packed
 from tests.fakes.site import Site
+from tests.lab.http_server import Response
 from tests.waiting import eventually
-
-pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG = GVK("", "v1", "ConfigMap")
 SECRET = GVK("", "v1", "Secret")
@@ -100,13 +97,13 @@ def mark(kube: KubeClient, status: str, revision: int = 1) -> None:
 def test_installs_upgrades_and_removes(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
 ) -> None:
-    one = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    one = DesiredRelease("demo", "web", packed(tmp_path), ["greeting: one\n"])
     assert helm.release(access, "web", "demo") is None
     release = Release("demo", "web", 1, "deployed", "demo", "1.0.0", ours=True)
     assert replace(helm.deploy(access, one), manifest="") == release
     assert greeting(kube) == "one"
 
-    two = Wanted(
+    two = DesiredRelease(
         "demo", "web", packed(tmp_path, version="1.1.0-rc.1"), ["greeting: no\n", "greeting: two\n"]
     )
     assert newest_revision(kube, "web", "demo") == (1, "deployed", True)
@@ -130,12 +127,12 @@ def test_values_that_are_taken_away_are_those_of_the_chart_again(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path, none: list[str]
 ) -> None:
     """A release is asked to keep them by `reuse_values` only."""
-    one = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    one = DesiredRelease("demo", "web", packed(tmp_path), ["greeting: one\n"])
     helm.deploy(access, one)
     without = replace(one, values=none, there=True)
     helm.deploy(access, replace(without, options=Options(reuse_values=True)))
     assert greeting(kube) == "one"
-    assert 'greeting: "hello"' in helm.rehearse(access, without)
+    assert 'greeting: "hello"' in helm.dry_run(access, without)
     helm.deploy(access, without)
     assert greeting(kube) == "hello"
 
@@ -144,11 +141,11 @@ def test_values_that_are_taken_away_are_those_of_the_chart_again(
 def test_recovers_an_installation_that_was_interrupted(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path, status: str
 ) -> None:
-    one = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    one = DesiredRelease("demo", "web", packed(tmp_path), ["greeting: one\n"])
     helm.deploy(access, one)
     mark(kube, status)
 
-    made = helm.deploy(access, Wanted("demo", "web", one.archive, ["greeting: two\n"]))
+    made = helm.deploy(access, DesiredRelease("demo", "web", one.archive, ["greeting: two\n"]))
     assert made.status == "deployed"
     assert greeting(kube) == "two"
 
@@ -159,10 +156,10 @@ def test_recovers_an_upgrade_that_was_interrupted(
 ) -> None:
     archive = packed(tmp_path)
     for text in ("one", "two"):
-        helm.deploy(access, Wanted("demo", "web", archive, [f"greeting: {text}\n"]))
+        helm.deploy(access, DesiredRelease("demo", "web", archive, [f"greeting: {text}\n"]))
     mark(kube, status, 2)
 
-    made = helm.deploy(access, Wanted("demo", "web", archive, ["greeting: three\n"]))
+    made = helm.deploy(access, DesiredRelease("demo", "web", archive, ["greeting: three\n"]))
     assert made.status == "deployed"
     assert greeting(kube) == "three"
 
@@ -210,12 +207,12 @@ REFUSED = [
 def test_replaces_objects_where_that_is_asked(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
 ) -> None:
-    wanted = Wanted("demo", "web", packed(tmp_path))
-    helm.deploy(access, wanted)
-    forced = replace(wanted, options=Options(force=True), there=True)
+    desired = DesiredRelease("demo", "web", packed(tmp_path))
+    helm.deploy(access, desired)
+    forced = replace(desired, options=Options(force=True), there=True)
     helm.deploy(access, replace(forced, values=["greeting: two\n"]))
     assert greeting(kube) == "two"
-    helm.deploy(access, replace(wanted, values=["greeting: three\n"], there=True))
+    helm.deploy(access, replace(desired, values=["greeting: three\n"], there=True))
     assert greeting(kube) == "three"
 
 
@@ -225,7 +222,7 @@ def test_what_cannot_be_deployed_says_why(
 ) -> None:
     archive = packed(tmp_path, more=more, files=files)
     with pytest.raises(InvalidError) as caught:
-        helm.deploy(access, Wanted("demo", "web", archive))
+        helm.deploy(access, DesiredRelease("demo", "web", archive))
     assert str(caught.value).startswith("cannot deploy the release 'web/demo': ")
     assert sentence in str(caught.value)
 
@@ -243,8 +240,10 @@ def test_an_object_of_somebody_else_is_taken_only_when_asked(
     )
     archive = packed(tmp_path)
     with pytest.raises(ConflictError, match="demo-config"):
-        helm.deploy(access, Wanted("demo", "web", archive))
-    helm.deploy(access, Wanted("demo", "web", archive, options=Options(take_ownership=True)))
+        helm.deploy(access, DesiredRelease("demo", "web", archive))
+    helm.deploy(
+        access, DesiredRelease("demo", "web", archive, options=Options(take_ownership=True))
+    )
     assert greeting(kube) == "hello"
 
 
@@ -261,8 +260,12 @@ def test_a_hook_that_never_ends_costs_its_time(
         },
     )
     with pytest.raises(TemporaryError):
-        helm.deploy(access, Wanted("demo", "web", archive, options=Options(timeout_seconds=2)))
-    made = helm.deploy(access, Wanted("demo", "web", archive, options=Options(disable_hooks=True)))
+        helm.deploy(
+            access, DesiredRelease("demo", "web", archive, options=Options(timeout_seconds=2))
+        )
+    made = helm.deploy(
+        access, DesiredRelease("demo", "web", archive, options=Options(disable_hooks=True))
+    )
     assert made.status == "deployed"
 
 
@@ -285,15 +288,17 @@ def test_runs_the_tests_of_a_chart(
         "values.yaml": "greeting: a\n",
     }
     archive = packed(tmp_path, files=files)
-    wanted = Wanted("demo", "web", archive, options=Options(run_tests=True, timeout_seconds=20))
+    desired = DesiredRelease(
+        "demo", "web", archive, options=Options(run_tests=True, timeout_seconds=20)
+    )
     ending = threading.Thread(target=_end, args=(kube, phase))
     ending.start()
     try:
         if phase == "Failed":
             with pytest.raises(TemporaryError, match=r"tests of the release 'web/demo'.*Failed"):
-                helm.deploy(access, wanted)
+                helm.deploy(access, desired)
         else:
-            assert helm.deploy(access, wanted).status == "deployed"
+            assert helm.deploy(access, desired).status == "deployed"
     finally:
         ending.join()
     release = helm.release(access, "web", "demo")
@@ -313,9 +318,11 @@ def test_a_test_that_never_ends_costs_its_time(
 ) -> None:
     """It is tried again; without tests the chart is deployed."""
     archive = packed(tmp_path, files={"templates/test.yaml": TEST, "values.yaml": ""})
-    wanted = Wanted("demo", "web", archive, options=Options(run_tests=True, timeout_seconds=1))
+    desired = DesiredRelease(
+        "demo", "web", archive, options=Options(run_tests=True, timeout_seconds=1)
+    )
     with pytest.raises(TemporaryError, match="cannot run the tests"):
-        helm.deploy(access, wanted)
+        helm.deploy(access, desired)
 
 
 def test_a_chart_that_writes_nothing_but_hooks_is_deployed(
@@ -323,25 +330,27 @@ def test_a_chart_that_writes_nothing_but_hooks_is_deployed(
 ) -> None:
     """Helm prints no manifest then."""
     archive = packed(tmp_path, files={"templates/test.yaml": TEST, "values.yaml": ""})
-    wanted = Wanted("demo", "web", archive)
-    assert helm.deploy(access, wanted).manifest == ""
-    assert helm.rehearse(access, wanted) == ""
+    desired = DesiredRelease("demo", "web", archive)
+    assert helm.deploy(access, desired).manifest == ""
+    assert helm.dry_run(access, desired) == ""
 
 
 def test_tests_have_the_time_that_their_call_has_left(access: bytes, tmp_path: Path) -> None:
     """Helm's timeout is for each of them, and a worker's time is for all."""
     archive = packed(tmp_path, files={"templates/test.yaml": TEST, "values.yaml": ""})
-    wanted = Wanted("demo", "web", archive, options=Options(run_tests=True, timeout_seconds=60))
+    desired = DesiredRelease(
+        "demo", "web", archive, options=Options(run_tests=True, timeout_seconds=60)
+    )
     short = HelmCharts(download() / "helm", replace(USUAL, seconds=5))
     with pytest.raises(TemporaryError, match=r"cannot run the tests .* they took longer"):
-        short.deploy(access, wanted)
+        short.deploy(access, desired)
 
 
 def test_who_does_not_answer_is_said_to(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
     config = json.loads(access)
     config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}"
     with pytest.raises(TemporaryError, match="the connection is refused or has no route"):
-        helm.deploy(json.dumps(config).encode(), Wanted("demo", "web", packed(tmp_path)))
+        helm.deploy(json.dumps(config).encode(), DesiredRelease("demo", "web", packed(tmp_path)))
 
 
 @pytest.fixture
@@ -392,7 +401,7 @@ def test_a_server_that_redirects_leads_nowhere(
 def test_a_cluster_behind_a_proxy_is_called_through_it(
     helm: HelmCharts, source_cluster: Cluster, kube: KubeClient, tmp_path: Path
 ) -> None:
-    """By Helm and by our own calls, under a name that the proxy alone can look up."""
+    """By Helm and by our own calls, under a name that only the proxy can look up."""
     document = source_cluster.kubeconfig()
     cluster = document["clusters"][0]["cluster"]
     cluster["server"] = cluster["server"].replace("127.0.0.1", "kubernetes.default.svc")
@@ -404,18 +413,20 @@ def test_a_cluster_behind_a_proxy_is_called_through_it(
         assert own.version() == kube.version()
         own.close()
         access = json.dumps(kubeconfig.to_dict()).encode()
-        helm.deploy(access, Wanted("demo", "web", packed(tmp_path)))
+        helm.deploy(access, DesiredRelease("demo", "web", packed(tmp_path)))
     assert greeting(kube) == "hello"
     with pytest.raises(TemporaryError, match=r"its proxy 127\.0\.0\.1:\d+ cannot be reached"):
         helm.release(access, "web", "demo")
 
 
-def test_who_is_not_known_is_told(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
+def test_an_unauthenticated_client_gets_an_error(
+    helm: HelmCharts, access: bytes, tmp_path: Path
+) -> None:
     """As what may pass: whether the credentials are refused for good, the cluster says itself."""
     config = json.loads(access)
     config["users"][0]["user"] = {"token": "nobodys"}
     with pytest.raises(TemporaryError, match="the client to provide credentials"):
-        helm.deploy(json.dumps(config).encode(), Wanted("demo", "web", packed(tmp_path)))
+        helm.deploy(json.dumps(config).encode(), DesiredRelease("demo", "web", packed(tmp_path)))
 
 
 ENDLESS = '{{- define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}'
@@ -428,7 +439,7 @@ def test_a_hostile_chart_costs_its_own_call(template: str, tmp_path: Path) -> No
     helm = HelmCharts(download() / "helm", Limits(seconds=20, memory=2 << 30, output=8 << 20))
     archive = packed(tmp_path, files={"templates/a.yaml": template})
     with pytest.raises((InvalidError, TooLargeError, OvertimeError)):
-        helm.render(Wanted("demo", "web", archive))
+        helm.render(DesiredRelease("demo", "web", archive))
 
 
 def test_renders_without_a_cluster(helm: HelmCharts, tmp_path: Path) -> None:
@@ -439,7 +450,9 @@ def test_renders_without_a_cluster(helm: HelmCharts, tmp_path: Path) -> None:
         "crds/a.yaml": "kind: CRD\n",
         "values.yaml": "greeting: x\n",
     }
-    made = helm.render(Wanted("demo", "web", packed(tmp_path, files=files)), kubernetes="1.29.0")
+    made = helm.render(
+        DesiredRelease("demo", "web", packed(tmp_path, files=files)), kubernetes="1.29.0"
+    )
     assert "v1.29.0" in made
     assert "kind: CRD" in made
 
@@ -450,7 +463,9 @@ def test_renders_as_for_an_upgrade_where_a_release_is_there(
     """Templates may make hooks of an upgrade only."""
     template = "{{ if .Release.IsUpgrade }}kind: Migration{{ end }}\n"
     archive = packed(tmp_path, files={"templates/a.yaml": template})
-    made = [helm.render(Wanted("demo", "web", archive, there=there)) for there in (False, True)]
+    made = [
+        helm.render(DesiredRelease("demo", "web", archive, there=there)) for there in (False, True)
+    ]
     assert ["kind: Migration" in each for each in made] == [False, True]
 
 
@@ -463,7 +478,7 @@ def test_two_deploy_at_once_and_one_release_stands(
     def deploy(text: str) -> None:
         for _ in range(20):
             try:
-                helm.deploy(access, Wanted("demo", "web", archive, [f"greeting: {text}\n"]))
+                helm.deploy(access, DesiredRelease("demo", "web", archive, [f"greeting: {text}\n"]))
             except (TemporaryError, ConflictError, InvalidError) as error:
                 last = error
                 time.sleep(0.2)
@@ -495,7 +510,7 @@ LABELLED = PatchText(
 def test_what_a_chart_writes_is_patched_before_it_is_deployed(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
 ) -> None:
-    wanted = Wanted(
+    desired = DesiredRelease(
         "demo",
         "web",
         packed(tmp_path),
@@ -503,7 +518,7 @@ def test_what_a_chart_writes_is_patched_before_it_is_deployed(
         labels={"a": "b"},
         annotations={"c": "d"},
     )
-    helm.deploy(access, wanted)
+    helm.deploy(access, desired)
     found = kube.get(CONFIG, "web", "demo-config")
     assert found
     assert found["data"] == {"greeting": "hello", "patched": "yes"}
@@ -512,10 +527,12 @@ def test_what_a_chart_writes_is_patched_before_it_is_deployed(
     assert "patched" in helm.manifest(access, "web", "demo")
 
 
-def test_a_patch_that_does_not_fit_is_told(helm: HelmCharts, access: bytes, tmp_path: Path) -> None:
+def test_a_patch_that_does_not_fit_is_an_error(
+    helm: HelmCharts, access: bytes, tmp_path: Path
+) -> None:
     patch = replace(LABELLED, text="- {op: test, path: /data/greeting, value: x}")
     with pytest.raises(InvalidError, match=r"patches\[0\]: cannot patch ConfigMap"):
-        helm.deploy(access, Wanted("demo", "web", packed(tmp_path), patches=[patch]))
+        helm.deploy(access, DesiredRelease("demo", "web", packed(tmp_path), patches=[patch]))
     assert helm.release(access, "web", "demo") is None
 
 
@@ -525,8 +542,10 @@ def test_an_object_that_is_not_allowed_keeps_all_of_a_release_out(
     """A hook counts as any object; nothing is there, the namespace neither, and no record."""
     archive = packed(tmp_path, files={"templates/a.yaml": HOOK, "templates/b.yaml": CONFIG_MAP})
     allow = read_allow("ConfigMap in fenced; Job.batch in other")
-    one = Wanted("demo", "fenced", archive, allow=ReleaseAllow(allow, "p", "fenced", "demo"))
-    for call in (helm.deploy, helm.rehearse):
+    one = DesiredRelease(
+        "demo", "fenced", archive, allow=ReleaseAllow(allow, "p", "fenced", "demo")
+    )
+    for call in (helm.deploy, helm.dry_run):
         with pytest.raises(
             NotAllowedError, match=r"'fenced/demo': p may not deploy a Job\.batch in"
         ):
@@ -536,26 +555,26 @@ def test_an_object_that_is_not_allowed_keeps_all_of_a_release_out(
 
     allow = read_allow("ConfigMap in fenced; Job.batch in fenced")
     limit = ReleaseAllow(allow, "p", "fenced", "demo")
-    assert "kind: ConfigMap" in helm.rehearse(access, replace(one, allow=limit))
+    assert "kind: ConfigMap" in helm.dry_run(access, replace(one, allow=limit))
 
 
-def test_a_rehearsal_changes_nothing(
+def test_a_dry_run_changes_nothing(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
 ) -> None:
-    wanted = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
-    assert 'greeting: "one"' in helm.rehearse(access, wanted)
+    desired = DesiredRelease("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    assert 'greeting: "one"' in helm.dry_run(access, desired)
     assert helm.release(access, "web", "demo") is None
-    helm.deploy(access, wanted)
-    again = replace(wanted, values=["greeting: two\n"], there=True)
-    assert 'greeting: "two"' in helm.rehearse(access, again)
+    helm.deploy(access, desired)
+    again = replace(desired, values=["greeting: two\n"], there=True)
+    assert 'greeting: "two"' in helm.dry_run(access, again)
     assert greeting(kube) == "one"
 
 
 def test_what_somebody_changed_or_deleted_is_put_back(
     helm: HelmCharts, access: bytes, kube: KubeClient, tmp_path: Path
 ) -> None:
-    wanted = Wanted("demo", "web", packed(tmp_path), ["greeting: one\n"])
-    helm.deploy(access, wanted)
+    desired = DesiredRelease("demo", "web", packed(tmp_path), ["greeting: one\n"])
+    helm.deploy(access, desired)
     kube.apply(
         {
             "apiVersion": "v1",
@@ -565,11 +584,11 @@ def test_what_somebody_changed_or_deleted_is_put_back(
         }
     )
     assert greeting(kube) == "theirs"
-    helm.deploy(access, wanted)
+    helm.deploy(access, desired)
     assert greeting(kube) == "one"
 
     kube.remove(CONFIG, "web", "demo-config")
-    helm.deploy(access, wanted)
+    helm.deploy(access, desired)
     assert greeting(kube) == "one"
 
 
@@ -587,7 +606,7 @@ def test_only_what_was_deployed_here_is_ours(
     found = helm.release(access, "web", "demo")
     assert found == Release("demo", "web", 1, "deployed", "demo", "1.0.0")
 
-    assert helm.deploy(access, Wanted("demo", "web", archive)).revision == 2
+    assert helm.deploy(access, DesiredRelease("demo", "web", archive)).revision == 2
     assert greeting(kube) == "hello"
     subprocess.run([download() / "helm", *asked], env=environment, check=True, capture_output=True)
     found = helm.release(access, "web", "demo")
@@ -597,5 +616,5 @@ def test_only_what_was_deployed_here_is_ours(
 
 def test_names_the_definitions_of_a_chart(helm: HelmCharts, tmp_path: Path) -> None:
     files = {"crds/a.yaml": "kind: CustomResourceDefinition\n"}
-    wanted = Wanted("demo", "web", packed(tmp_path, files=files))
-    assert "kind: CustomResourceDefinition" in helm.definitions(wanted)
+    desired = DesiredRelease("demo", "web", packed(tmp_path, files=files))
+    assert "kind: CustomResourceDefinition" in helm.definitions(desired)

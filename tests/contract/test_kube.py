@@ -18,15 +18,11 @@ from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, Resource
 from bellhop.core.terminating_objects import why_kept
 from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.extras.health.records import Condition
 from bellhop.extras.health.texts import event
 from bellhop.ports.kube import Kube, Manifest, Page
-from bellhop.state.condition import Condition
 from tests.fakes.kube import FakeKube
 from tests.waiting import eventually
-
-pytestmark = pytest.mark.oldest
-
-pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 EVENT = GVK("", "v1", "Event")
@@ -88,7 +84,7 @@ def widgets(scope: str = "Namespaced", **served: bool) -> Manifest:
     }
 
 
-@pytest.fixture(params=["api server", "fake"])
+@pytest.fixture(params=[pytest.param("api server", marks=pytest.mark.oldest), "fake"])
 def kube(request: pytest.FixtureRequest) -> Iterator[Kube]:
     """One cluster, as after its start."""
     if request.param == "fake":
@@ -103,8 +99,8 @@ def kube(request: pytest.FixtureRequest) -> Iterator[Kube]:
     client.close()
 
 
-def test_tells_who_makes_its_accounts_tokens(kube: Kube) -> None:
-    """The issuer, and a key set that holds public keys alone."""
+def test_returns_the_issuer_of_its_accounts_tokens(kube: Kube) -> None:
+    """The issuer, and a key set that holds only public keys."""
     issuer, published = kube.issuer()
 
     assert issuer == "https://kubernetes.default.svc"
@@ -254,7 +250,7 @@ def test_applying_the_same_again_changes_nothing(kube: Kube) -> None:
     assert kube.apply(config_map(key="value")) == first
 
 
-def test_applies_what_changed_and_takes_away_what_is_gone(kube: Kube) -> None:
+def test_applies_changed_fields_and_removes_deleted_ones(kube: Kube) -> None:
     """Fields applied before and not now are removed."""
     first = kube.apply(config_map(kept="1", changed="1", dropped="1"))
 
@@ -294,7 +290,7 @@ def test_makes_an_object_only_where_there_is_none(kube: Kube) -> None:
 
 
 def test_makes_a_service_only_where_there_is_none(kube: Kube) -> None:
-    """Of its kind old API servers want no resourceVersion in what is new."""
+    """Old API servers refuse a resourceVersion in a new object of its kind."""
     ports = [{"port": 80, "protocol": "TCP"}]
     head = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
 
@@ -465,12 +461,12 @@ def balanced(**spec: str) -> Manifest:
     head = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
     ports = [{"port": 80, "protocol": "TCP"}]
     # Newer API servers refuse the status of another type.
-    wanted = {"type": "LoadBalancer", "ports": ports, **spec}
-    return {**head, "spec": wanted, "status": STATUS}
+    desired = {"type": "LoadBalancer", "ports": ports, **spec}
+    return {**head, "spec": desired, "status": STATUS}
 
 
 def test_writes_a_status_apart_from_the_rest(kube: Kube) -> None:
-    """`apply` leaves it out, and what is told of it later changes nothing else, nor is lost."""
+    """`apply` leaves it out, and writing it later changes nothing else, nor is it lost."""
     made = kube.apply(balanced())
     assert made.get("status", {}) in ({}, {"loadBalancer": {}})
 
@@ -482,7 +478,7 @@ def test_writes_a_status_apart_from_the_rest(kube: Kube) -> None:
     assert there["spec"]["externalName"] == "y"
 
 
-def test_writes_the_status_of_one_life_alone(kube: Kube) -> None:
+def test_writes_the_status_of_only_one_uid(kube: Kube) -> None:
     """Another life is left as it is, and none is made."""
     with pytest.raises(StaleError):
         kube.merge_status(balanced(), uid="another")
@@ -495,6 +491,23 @@ def test_writes_the_status_of_one_life_alone(kube: Kube) -> None:
     assert there.get("status", {}) in ({}, {"loadBalancer": {}})
 
 
+def test_applies_a_status_whole(kube: Kube) -> None:
+    """Fields of the last one that are not in the next are deleted; the rest stays as it is."""
+    uid = kube.apply(balanced(externalName="x"))["metadata"]["uid"]
+    kube.apply_status(balanced(), uid=uid)
+
+    kube.apply_status({**balanced(externalName="y"), "status": {}}, uid=uid)
+
+    there = kube.get(SERVICE, "default", "a")
+    assert there is not None
+    assert there.get("status", {}) in ({}, {"loadBalancer": {}})
+    assert there["spec"]["externalName"] == "x"
+    with pytest.raises(StaleError):
+        kube.apply_status(balanced(), uid="another")
+    with pytest.raises(InvalidError, match="has no status of its own; leave it out"):
+        kube.apply_status({**config_map(a="1"), "status": {}}, uid="any")
+
+
 def test_says_which_kinds_have_no_status(kube: Kube) -> None:
     """And which are not there at all."""
     uid = kube.apply(config_map(a="1"))["metadata"]["uid"]
@@ -504,15 +517,15 @@ def test_says_which_kinds_have_no_status(kube: Kube) -> None:
         kube.merge_status({**widget(), "status": {}}, uid=uid)
 
 
-def test_takes_an_event_that_is_told_twice_once(kube: Kube) -> None:
-    """What tells of a cluster's health is an Event that an API server takes."""
+def test_takes_an_event_that_is_sent_twice_once(kube: Kube) -> None:
+    """The report of a cluster's health is an Event that an API server takes."""
     declared = parse_all(read_documents(CHECK, source="check.yaml"))[0]
     assert isinstance(declared, ClusterHealthCheck)
     found = Condition(healthy=False, since=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
-    told = event(declared, "fleet/east", found, "not well\n" + "é" * 2000)
+    sent = event(declared, "fleet/east", found, "not well\n" + "é" * 2000)
 
     for _ in range(2):
-        kube.apply(told)
+        kube.apply(sent)
 
     [there] = [each for each in kube.list(EVENT) if each["reason"] == "ClusterHealthCheck"]
     assert there["type"] == "Warning"
@@ -522,7 +535,7 @@ def test_takes_an_event_that_is_told_twice_once(kube: Kube) -> None:
 
 
 def test_merges_into_the_state_that_was_meant(kube: Kube) -> None:
-    """Whoever changed the object meanwhile, or made it anew, is not undone."""
+    """A change or a re-creation of the object in the meantime is not undone."""
     old = kube.apply(config_map(a="1"))["metadata"]["resourceVersion"]
     new = kube.apply(config_map(a="2"))["metadata"]["resourceVersion"]
 
@@ -537,7 +550,7 @@ def test_merges_into_the_state_that_was_meant(kube: Kube) -> None:
 
 
 def test_merges_into_nothing_that_is_not_there(kube: Kube) -> None:
-    """No object is made, and none of an unknown kind is taken for gone."""
+    """No object is made, and none of an unknown kind is taken for deleted."""
     assert kube.merge(CONFIG_MAP, "default", "a", {"data": {"a": "1"}}) is False
     assert kube.get(CONFIG_MAP, "default", "a") is None
     with pytest.raises(MissingError):
@@ -568,7 +581,7 @@ def test_does_not_remove_an_object_of_another_uid(kube: Kube) -> None:
     assert kube.get(CONFIG_MAP, "default", "a") is not None
 
 
-def test_does_not_remove_what_was_made_anew(kube: Kube) -> None:
+def test_does_not_remove_a_re_created_object(kube: Kube) -> None:
     """The name is the same and the object another."""
     first = kube.apply(config_map())["metadata"]["uid"]
     kube.remove(CONFIG_MAP, "default", "a")
@@ -592,8 +605,8 @@ def test_removes_an_object_that_finalizers_hold(kube: Kube) -> None:
     assert there is not None
     since = there["metadata"]["deletionTimestamp"]
     why = [why_kept(left or {}) for left in removed]
-    told = datetime.fromisoformat(since).strftime("%Y-%m-%d %H:%M:%S UTC")
-    assert why == [f"finalizer 'lab.example/held' has kept it since {told}"] * 2
+    deleted_at = datetime.fromisoformat(since).strftime("%Y-%m-%d %H:%M:%S UTC")
+    assert why == [f"finalizer 'lab.example/held' has kept it since {deleted_at}"] * 2
     kube.apply(config_map())
     assert kube.get(CONFIG_MAP, "default", "a") is None
     assert kube.remove(CONFIG_MAP, "default", "a", uid=uid) is None
@@ -617,8 +630,8 @@ def test_finds_a_kind_that_was_defined_meanwhile(kube: Kube) -> None:
     assert list(kube.list(WIDGET)) == []
 
 
-def test_apply_tells_the_uid(kube: Kube) -> None:
-    """Whoever removes the object later can say which one was meant."""
+def test_apply_returns_the_uid(kube: Kube) -> None:
+    """A later removal of the object can say which one was meant."""
     first = kube.apply(config_map(key="1"))["metadata"]["uid"]
     again = kube.apply(config_map(key="2"))["metadata"]["uid"]
     shown = kube.apply(config_map("new"), dry_run=True)["metadata"]["uid"]
@@ -652,7 +665,7 @@ def test_reads_a_list_page_by_page(kube: Kube) -> None:
 
 
 def test_pages_follow_the_bytes_of_namespaces_and_names(kube: Kube) -> None:
-    """What is on no page can be told by the places that its pages cover."""
+    """An object on no page is found by the ranges that the pages cover."""
     places = ["a-b/x", "a-b/x-1", "a-b/x.y", "a/x", "a/x-1", "a/x.y", "a0/x"]
     for each in ("a", "a0", "a-b"):
         kube.apply(namespace(each))
@@ -669,7 +682,7 @@ def test_pages_follow_the_bytes_of_namespaces_and_names(kube: Kube) -> None:
     assert [each for each in found if each in places] == places
 
 
-def test_a_page_tells_who_applied_an_object(kube: Kube) -> None:
+def test_a_page_names_the_manager_of_an_object(kube: Kube) -> None:
     """Other tools leave the same labels; ours is the field manager."""
     kube.apply(config_map("mine", v="1"))
 
@@ -757,7 +770,7 @@ def test_names_the_versions_of_a_kind(two_versions: Kube) -> None:
     ],
 )
 def test_names_the_versions_of_a_built_in_kind(kube: Kube, group: str, kind: str) -> None:
-    """Those of the core group are found elsewhere."""
+    """The core group has another path."""
     resource = kube.served(group, kind)
 
     assert resource is not None
@@ -801,8 +814,10 @@ def test_an_object_outlives_the_version_in_which_it_was_written(two_versions: Ku
     def read() -> dict[str, Any] | None:
         there = kube.get(OLD_WIDGET, "default", "w")
         assert there is not None
-        return there if there["apiVersion"] == WIDGET.api_version else None
+        served = kube.versions("lab.example", "Widget") != ("v1",) or kube.resource(OLD_WIDGET)
+        return there if there["apiVersion"] == WIDGET.api_version and not served else None
 
+    # The API server stops serving a version, and says so in its discovery, one after the other.
     there = eventually("the old version is not served", read)
     assert there is not None
     assert there["metadata"]["uid"] == uid

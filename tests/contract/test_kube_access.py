@@ -16,12 +16,10 @@ from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, InvalidError, MissingError
-from bellhop.ports.access import Access
+from bellhop.ports.kube import Access
 from infra.lab.cluster import Cluster
 
 pytestmark = pytest.mark.oldest
-
-pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 NAME = "kubeconfig/prod/eu-1"

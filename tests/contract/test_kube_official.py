@@ -1,4 +1,4 @@
-"""What our client writes and reads, judged by the official one.
+"""The official client reads and checks the writes and reads of our client.
 
 Other contract tests look at a cluster through the client that they test: what it sent and read
 wrongly in the same way, they would not see.
@@ -24,8 +24,6 @@ from bellhop.errors import InvalidError, StaleError
 from bellhop.ports.kube import Manifest
 from infra.lab.cluster import Cluster
 
-pytest_plugins = ["tests.kube_fixtures"]
-
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 SERVICE = GVK("", "v1", "Service")
 NAMESPACE = GVK("", "v1", "Namespace")
@@ -38,7 +36,7 @@ class Official:
     """Objects of a cluster by the official client."""
 
     def __init__(self, api: ApiClient, folder: Path) -> None:
-        # Of its own: by itself it shares a file with whoever asked the same address before.
+        # Of its own: by itself it shares a file with any caller that asked the same address before.
         self._dynamic: Any = DynamicClient(api, cache_file=str(folder / "discovery.json"))
 
     def resource(self, gvk: GVK) -> Any:
@@ -123,7 +121,7 @@ def test_the_kinds_are_those_that_the_official_client_finds(both: Both) -> None:
 
 @pytest.mark.parametrize("name", ["a", "a.b-c", "system:a:b"])
 def test_what_is_applied_is_there_under_its_name(both: Both, name: str) -> None:
-    """A name with colons is one of RBAC alone; in a path it stays as it is."""
+    """A name with colons exists only in RBAC; in a path it stays as it is."""
     role = {
         "apiVersion": CLUSTER_ROLE.api_version,
         "kind": "ClusterRole",
@@ -215,7 +213,7 @@ def test_lists_have_what_the_official_client_lists(both: Both, labels: str) -> N
 
 
 def test_taking_over_leaves_the_others_fields(both: Both) -> None:
-    """Only what both say changes hands; a field that Bellhop does not say stays the other's."""
+    """Only fields that both say change owners; the other's own fields stay the other's."""
     both.official.apply(config_map(shared="theirs", other="theirs"), "kubectl")
     both.ours.apply(config_map(shared="ours"))
     found = both.official.get(CONFIG_MAP, "a", "default")
@@ -292,16 +290,16 @@ def test_only_the_life_that_is_meant_is_removed(both: Both) -> None:
 
 
 def test_a_status_is_written_apart(both: Both) -> None:
-    """The official client reads the whole; the spec that the same manifest says is left alone."""
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "told"}}
+    """The official client reads the whole; the spec that the same manifest says is unchanged."""
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "dry"}}
     uid = both.ours.apply(space)["metadata"]["uid"]
-    told: Manifest = {
+    written: Manifest = {
         **space,
-        "metadata": {"name": "told", "labels": {"not": "written"}},
+        "metadata": {"name": "dry", "labels": {"not": "written"}},
         "status": {"conditions": [{"type": "Told", "status": "True"}]},
     }
-    both.ours.merge_status(told, uid=uid)
-    found = both.official.get(NAMESPACE, "told")
+    both.ours.merge_status(written, uid=uid)
+    found = both.official.get(NAMESPACE, "dry")
 
     assert found
     assert [each["type"] for each in found["status"]["conditions"]] == ["Told"]

@@ -9,17 +9,14 @@ import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.core.gvk import GVK
-from bellhop.operations.previews import now
-from tests.contract.test_preview_api_server import EAST, fleet, kube, told  # noqa: F401 - fixtures
+from bellhop.operations.previews import preview_now
+from tests.contract.real_cluster import EAST, map_actions
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile
 from tests.fakes.tarballs import packed
 from tests.unit.adapters.kustomize.conftest import kubectl  # noqa: F401 - a fixture
-from tests.unit.stages.test_kustomizations import files, kustomized
+from tests.unit.deploy.features.test_kustomizations import files, kustomized
 
-# ruff: noqa: F811 - fixtures
-
-pytest_plugins = ["tests.kube_fixtures"]
 pytestmark = pytest.mark.usefixtures("kubectl")
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -35,12 +32,15 @@ def there(kube: KubeClient, feature: str = "Kustomize") -> dict[str, Any]:
 
 
 def test_what_is_built_comes_changes_and_goes(fleet: Fleet, kube: KubeClient) -> None:
-    """Into a namespace that is made for it; a preview tells of it first."""
+    """Into a namespace that is made for it; a preview lists it first."""
     ref = "path: over, components: [../more], targetNamespace: shop, values: {v: '{{ 1 }}'}"
     dry = kustomized(ref=ref, more="syncMode: DryRun")
     fleet.apply(join(packed("kust", files("v: 'v{{ .v }}'")), dry))
     fleet.pump()
-    assert told(now(fleet.installation(), "p")) == {"over-web": "Create", "over-more": "Create"}
+    assert map_actions(preview_now(fleet.installation(), "p")) == {
+        "over-web": "Create",
+        "over-more": "Create",
+    }
     assert there(kube) == {}
 
     fleet.apply(kustomized(ref=ref))
@@ -59,7 +59,7 @@ def test_what_is_built_comes_changes_and_goes(fleet: Fleet, kube: KubeClient) ->
 
 
 def test_an_object_moves_to_a_kustomization_and_back(fleet: Fleet, kube: KubeClient) -> None:
-    """It lives the same life, whoever of one profile writes it."""
+    """It keeps its uid, no matter which feature of one profile writes it."""
     refs = "kustomizationRefs: [{kind: ConfigMap, name: kust, namespace: default, path: base}]"
     moving, resting = config("web", 'v: "1"', namespace="apps"), config("a", 'v: "0"')
     own = join(packed("kust", files()), holder("own", moving, resting), profile())

@@ -11,7 +11,7 @@ import pytest
 
 from bellhop.adapters.aws.services import Services
 from bellhop.errors import UnreachableError
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
 ROOT = Path(__file__).parents[2]
 ACCOUNT = "123456789012"
@@ -48,7 +48,7 @@ def run(
     moto: Moto, *options: str, where: str = "test_blobs.py"
 ) -> subprocess.CompletedProcess[str]:
     """Run a suite in a process of its own, where the moto server is all of AWS."""
-    told = {
+    endpoint = {
         "AWS_ENDPOINT_URL": moto.url,
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
@@ -57,7 +57,7 @@ def run(
     return subprocess.run(
         [*command, *options, f"tests/contract/{where}"],
         cwd=ROOT,
-        env={**os.environ, **told},
+        env={**os.environ, **endpoint},
         capture_output=True,
         text=True,
         check=False,
@@ -102,10 +102,7 @@ def test_threads_that_begin_at_once_are_traced() -> None:
 
 
 def test_a_suite_runs_in_an_account_and_leaves_nothing(moto: Moto) -> None:
-    """What it makes bears the prefix, and is gone when its test is over.
-
-    It takes seconds: a contract suite runs in a pytest of its own.
-    """
+    """Everything it makes bears the prefix, and is deleted when its test is over."""
     options = ("--live", "bellhop-live", "--live-account", ACCOUNT, "--live-region", REGION)
     before = moto.requests()
     done = run(moto, *options)
@@ -117,10 +114,7 @@ def test_a_suite_runs_in_an_account_and_leaves_nothing(moto: Moto) -> None:
 
 
 def test_another_account_ends_the_run(moto: Moto) -> None:
-    """Credentials of an account that was not named make nothing.
-
-    It takes seconds: a pytest of its own collects a contract suite.
-    """
+    """Credentials of an account that was not named make nothing."""
     options = ("--live", "bellhop-else", "--live-account", "000000000000", "--live-region", REGION)
     done = run(moto, *options)
 
@@ -142,11 +136,8 @@ def test_another_account_ends_the_run(moto: Moto) -> None:
         ),
     ],
 )
-def test_whoever_means_an_account_names_it(moto: Moto, options: tuple[str, ...], said: str) -> None:
-    """Half of the options are refused before anything is asked.
-
-    It takes seconds: a pytest of its own starts.
-    """
+def test_a_run_must_name_its_account(moto: Moto, options: tuple[str, ...], said: str) -> None:
+    """Half of the options are refused before anything is asked."""
     done = run(moto, *options)
 
     assert done.returncode == 4

@@ -14,11 +14,11 @@ import pytest
 
 from bellhop.adapters.gcp.services import Services
 from bellhop.errors import TemporaryError
-from infra.lab.google import Emulator
-from infra.lab.google_front import Front
-from infra.lab.google_secrets import SecretManager
-from infra.lab.google_storage import Storage
 from tests import live, live_google
+from tests.lab.google import Emulator
+from tests.lab.google_front import Front
+from tests.lab.google_secrets import SecretManager
+from tests.lab.google_storage import Storage
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "bellhop-live"
@@ -54,10 +54,7 @@ def test_no_test_has_credentials_for_google() -> None:
 def test_a_suite_runs_in_a_project_and_leaves_nothing(
     firestore: Emulator, secret_manager: SecretManager, storage: Storage, google_project: str
 ) -> None:
-    """What it makes bears the prefix, and is gone when its test is over.
-
-    It takes seconds: contract suites run in a pytest of its own.
-    """
+    """Everything it makes bears the prefix, and is deleted when its test is over."""
     before = storage.buckets()
     storage.requests()
     with Front(firestore.address) as front:
@@ -86,7 +83,7 @@ def test_a_suite_runs_in_a_project_and_leaves_nothing(
 
 
 class Options(dict[str, str]):
-    """What a run was told."""
+    """The options of a run."""
 
     getoption = dict.get
 
@@ -100,7 +97,7 @@ class Options(dict[str, str]):
         pytest.param({"--live-account": "123456789012"}, "name one", id="two clouds"),
     ],
 )
-def test_whoever_means_a_project_names_it(options: dict[str, str], said: str) -> None:
+def test_a_run_must_name_its_project(options: dict[str, str], said: str) -> None:
     """Half of the options are refused before anything is asked."""
     config: Any = Options({"--live-project": "a-project", **options})
 

@@ -1,9 +1,9 @@
-"""Who is told by Events of what real clusters refuse: where these lie, how often, and if denied."""
+"""Events report what real clusters refuse: in which namespace, how often, and if denied."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,27 +12,25 @@ from msgspec.structs import replace
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
-from bellhop.cli.describe import Story
+from bellhop.cli.printer import Description
 from bellhop.cli.views.health_checks import VIEWS
 from bellhop.cli.views.view import Query
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
-from bellhop.diagnosis.failures import failures
+from bellhop.diagnosis.failures import list_failures
+from bellhop.extras.health.records import Condition
 from bellhop.extras.health.state import PAUSE
-from bellhop.state.condition import Condition
-from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.cluster import MANAGEMENT
 from bellhop.state.messages import Resync
 from infra.lab.cluster import Cluster
+from tests.contract.real_cluster import EAST
 from tests.contract.test_accounts_api_server import grant, limited_client
-from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - fixture
 from tests.fakes import rig
-from tests.fakes.chat import Chat
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import holder, join, profile
-from tests.unit.fleet.test_noticing import (  # noqa: F401 - fixtures
+from tests.unit.extras.test_notifications import (  # noqa: F401 - fixtures
     CHECK,
     EVENTS,
-    SECRET,
     fleet,
     here,
 )
@@ -40,17 +38,9 @@ from tests.waiting import eventually
 
 # ruff: noqa: F811 - fixtures
 
-pytest_plugins = ["tests.kube_fixtures"]
-
 WHO = 'User "system:serviceaccount:team:bellhop"'
-SECOND = timedelta(seconds=1)
 MOMENT = timedelta(seconds=5)
 HOUR = timedelta(hours=1)
-SELDOM = EVENTS.replace("KubernetesEvent", "KubernetesEvent, policy: {minInterval: 1h}")
-BOTH = CHECK.replace(
-    "notifications:",
-    "notifications:\n  - {name: event, type: KubernetesEvent, policy: {minInterval: 1h}}",
-)
 _PATIENCE_SECONDS = 30.0
 
 
@@ -84,8 +74,8 @@ def condition(fleet: Fleet) -> Condition:
     return kept.value
 
 
-def bring(fleet: Fleet, port: int) -> None:
-    """Bring a Service with a port once the last try is over, and look at the cluster."""
+def deploy_service(fleet: Fleet, port: int) -> None:
+    """Deploy a Service with a port once the last try is over, and look at the cluster."""
     fleet.clock.advance(MOMENT)
     spec = f"spec: {{ports: [{{port: {port}, protocol: TCP}}]}}"
     metadata = "metadata: {name: web, namespace: default}"
@@ -96,33 +86,18 @@ def bring(fleet: Fleet, port: int) -> None:
 
 
 def fall_ill(fleet: Fleet) -> None:
-    """Bring what the API server refuses."""
-    bring(fleet, 80000)
+    """Deploy an object that the API server refuses."""
+    deploy_service(fleet, 80000)
     assert not condition(fleet).healthy
 
 
-def get_well(fleet: Fleet) -> None:
-    """Bring what it takes instead."""
-    bring(fleet, 80)
-    assert condition(fleet).healthy
-
-
-def flap(fleet: Fleet, times: int) -> None:
-    """Have a cluster that is not well be well, and not well again."""
-    for _ in range(times):
-        get_well(fleet)
-        fall_ill(fleet)
-
-
-def wait(fleet: Fleet, pause: timedelta, *, after: datetime | None = None) -> None:
-    """Let time go by, from now or since somebody was told."""
-    now = fleet.clock.now()
-    fleet.clock.advance((after or now) + pause - now)
+def wait(fleet: Fleet, pause: timedelta) -> None:
+    fleet.clock.advance(pause)
     fleet.pump()
 
 
 def events(kube: KubeClient) -> list[dict[str, Any]]:
-    """Return what is told in a cluster as its API server has it, the oldest first."""
+    """Return the Events of a cluster as its API server has them, the oldest first."""
     query = {"fieldSelector": "reason=ClusterHealthCheck"}
     request = Request("GET", "/api/v1/events", query)
     items: list[dict[str, Any]] = kube._transport.send(request, Call("it", "list"))["items"]
@@ -139,7 +114,7 @@ def test_an_event_is_stored_in_the_cluster_that_people_look_at(
     fleet.apply(EVENTS)
     fall_ill(fleet)
 
-    there, elsewhere = (home, east) if managed else (east, home)
+    there, other = (home, east) if managed else (east, home)
     [event] = events(there)
     assert event["metadata"]["namespace"] == "default"
     assert event["metadata"]["name"].startswith("production.")
@@ -156,81 +131,11 @@ def test_an_event_is_stored_in_the_cluster_that_people_look_at(
     assert why.startswith("ClusterProfile/own: cannot apply Service 'default/web' on cluster ")
     assert "Invalid value: 80000" in why
     assert since == "Since 2026-01-01 12:00 UTC."
-    assert events(elsewhere) == []
+    assert events(other) == []
 
 
-@pytest.mark.parametrize(
-    ("check", "interval"),
-    [pytest.param(EVENTS, PAUSE, id="a minute"), pytest.param(SELDOM, HOUR, id="as its policy")],
-)
-def test_a_cluster_that_flaps_is_told_of_as_seldom_as_is_said(
-    fleet: Fleet, east: KubeClient, check: str, interval: timedelta
-) -> None:
-    """No Event is written or changed before; then one says how the cluster is by then.
-
-    It takes seconds: a cluster fails and recovers several times on a real API server.
-    """
-    fleet.apply(check)
-    fall_ill(fleet)
-    told_at = fleet.clock.now()
-    [first] = events(east)
-    flap(fleet, 3)
-    get_well(fleet)
-    assert events(east) == [first]
-    wait(fleet, interval - SECOND, after=told_at)
-    assert events(east) == [first]
-
-    wait(fleet, SECOND)
-    kept, second = events(east)
-    assert kept == first
-    assert (second["type"], second["count"]) == ("Normal", 1)
-    assert second["message"].startswith(
-        "Cluster fleet/east is healthy again (production)\nall 1 profiles are deployed\n"
-    )
-
-    told_at = fleet.clock.now()
-    fall_ill(fleet)
-    bring(fleet, 90000)
-    wait(fleet, interval - SECOND, after=told_at)
-    assert events(east) == [first, second]
-    wait(fleet, SECOND)
-    *_, third = events(east)
-    assert third["type"] == "Warning"
-    assert "Invalid value: 90000" in third["message"]
-    assert len(events(east)) == 3
-
-
-def test_what_changed_back_meanwhile_is_not_told(fleet: Fleet, east: KubeClient) -> None:
-    """A cluster that is again as it was told of has no second Event, however long one waits."""
-    fleet.apply(EVENTS)
-    fall_ill(fleet)
-    before = events(east)
-    flap(fleet, 2)
-    for _ in range(3):
-        wait(fleet, HOUR)
-
-    assert len(before) == 1
-    assert events(east) == before
-
-
-def test_each_place_hears_as_seldom_as_it_asks(fleet: Fleet, east: KubeClient, here: Chat) -> None:
-    """A chat hears after a minute of what an Event tells an hour later, where it is still so."""
-    fleet.apply(BOTH, SECRET)
-    fall_ill(fleet)
-    told_at = fleet.clock.now()
-    get_well(fleet)
-    assert (len(events(east)), len(here.texts)) == (1, 1)
-
-    wait(fleet, PAUSE, after=told_at)
-    assert (len(events(east)), len(here.texts)) == (1, 2)
-    assert here.texts[-1].startswith("Cluster fleet/east is healthy again (production)\n")
-    wait(fleet, HOUR, after=told_at)
-    assert [each["type"] for each in events(east)] == ["Warning", "Normal"]
-    assert len(here.texts) == 2
-
-
-def test_an_event_that_is_told_twice_is_one(fleet: Fleet, east: KubeClient) -> None:
-    """Who died before it was noted tells it again, and the API server sees no change."""
+def test_an_event_that_is_sent_twice_is_one(fleet: Fleet, east: KubeClient) -> None:
+    """A worker that died before it was noted sends it again, and the API server sees no change."""
     fleet.apply(EVENTS)
     fall_ill(fleet)
     before = events(east)
@@ -247,13 +152,13 @@ def test_an_event_that_is_told_twice_is_one(fleet: Fleet, east: KubeClient) -> N
     assert events(east) == before
 
 
-def untold(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> tuple[str, str, str]:
+def undelivered(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> tuple[str, str, str]:
     """Return why an Event was not sent: as it is on record, and as people see it twice."""
     installation = fleet.installation()
     capsys.readouterr()
-    VIEWS["clusterhealthcheck"].describe(installation, Query(), Story())
-    told = [each.sentence for each in failures(installation) if each.what == "notice"]
-    return condition(fleet).notices[0].error, capsys.readouterr().out, "\n".join(told)
+    VIEWS["clusterhealthcheck"].describe(installation, Query(), Description())
+    messages = [each.message for each in list_failures(installation) if each.type == "notice"]
+    return condition(fleet).notices[0].error, capsys.readouterr().out, "\n".join(messages)
 
 
 def until(fleet: Fleet, done: Callable[[], bool]) -> None:
@@ -287,14 +192,14 @@ def test_an_event_that_is_denied_says_what_right_is_missing(
     missing: str,
     name: str,
 ) -> None:
-    """Nobody else gets it; it is sent once the right is there, and nothing more is told of it."""
+    """Nobody else gets it; it is sent once the right is there, and nothing more is reported."""
     limited = limited_client(home, destination_cluster, MANAGEMENT)
     grant(home, "bellhop", right, resources=("events",))
     manage(fleet, limited)
     fleet.apply(EVENTS.replace("production", name, 1))
     fall_ill(fleet)
     until(fleet, lambda: missing in condition(fleet).notices[0].error)
-    for said in untold(fleet, capsys):
+    for said in undelivered(fleet, capsys):
         assert f"cannot apply Event 'default/{name}." in said
         assert "on cluster 'mgmt/mgmt'" in said
         assert missing in said
@@ -304,7 +209,7 @@ def test_an_event_that_is_denied_says_what_right_is_missing(
     until(fleet, lambda: condition(fleet).notices[0].told is False)
     [event] = events(home)
     assert (event["type"], event["count"]) == ("Warning", 1)
-    error, described, failed = untold(fleet, capsys)
+    error, described, failed = undelivered(fleet, capsys)
     assert (error, failed) == ("", "")
     assert "cannot apply Event" not in described
     assert events(east) == []
@@ -314,16 +219,13 @@ def test_an_event_that_is_denied_says_what_right_is_missing(
 def test_a_cluster_that_does_not_answer_gets_its_event_later(
     fleet: Fleet, east: KubeClient, home: KubeClient, destination_cluster: Cluster
 ) -> None:
-    """It says how the cluster is by then; nobody else gets it meanwhile.
-
-    It takes seconds: an API server boots.
-    """
+    """It says how the cluster is by then; nobody else gets it meanwhile."""
     manage(fleet, home)
     fleet.apply(EVENTS)
     destination_cluster.stop()
     fall_ill(fleet)
     assert "on cluster 'mgmt/mgmt'" in condition(fleet).notices[0].error
-    bring(fleet, 90000)
+    deploy_service(fleet, 90000)
     destination_cluster.start()
     until(fleet, lambda: condition(fleet).notices[0].told is False)
 

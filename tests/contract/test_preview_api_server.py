@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
-import pytest
-
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
-from bellhop.clusters.kubeconfig import sanitise
-from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
-from bellhop.operations.previews import noted, now
-from infra.lab.cluster import Cluster
+from bellhop.operations.previews import list_dry_runs
+from tests.contract.real_cluster import EAST, map_actions
 from tests.contract.test_kube import config_map
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile
 
-pytest_plugins = ["tests.kube_fixtures"]
-
-EAST = "fleet/east"
 DRY = "syncMode: DryRun"
 CRD = """\
 apiVersion: apiextensions.k8s.io/v1
@@ -47,28 +36,6 @@ stringData: {{password: {}}}
 """
 
 
-@pytest.fixture
-def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
-    """A client of a fresh cluster."""
-    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=LOCAL), reach=LOCAL)
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
-    """An installation that knows the cluster."""
-    one = Fleet(tmp_path)
-    one.access.clusters[EAST] = kube  # type: ignore[assignment]
-    one.register("east", env="production")
-    yield one
-    one.close()
-
-
-def told(found: Iterator[Any]) -> dict[str, str]:
-    return {each.change.key.name: each.change.action for each in found}
-
-
 def adopted(name: str, *data: str) -> str:
     """Return a ConfigMap that is to be adopted."""
     return config(name, *data).replace("}", ", annotations: {bellhop.dev/adopt: 'true'}}", 1)
@@ -82,7 +49,7 @@ def make(kube: KubeClient, manager: str, name: str, **data: str) -> None:
 
 
 def versions(kube: KubeClient) -> dict[str, str]:
-    """Return name and resourceVersion of all that profiles of this file bring."""
+    """Return name and resourceVersion of all objects that profiles of this file deploy."""
     return {
         f"{kind} {each['metadata']['name']}": each["metadata"]["resourceVersion"]
         for kind in ("ConfigMap", "Secret", "Namespace")
@@ -91,15 +58,15 @@ def versions(kube: KubeClient) -> dict[str, str]:
     }
 
 
-def test_every_action_is_told_and_nothing_is_written(fleet: Fleet, kube: KubeClient) -> None:
-    """What is new, changed, refused or gone, in a namespace or of a kind that is still to come."""
+def test_every_action_is_shown_and_nothing_is_written(fleet: Fleet, kube: KubeClient) -> None:
+    """New, changed, refused and deleted objects, in a namespace or of a kind that is to come."""
     make(kube, "kubectl-create", "theirs", key="theirs")
     before = [config("same", "v: '1'"), config("new-value", "v: '1'"), config("unwanted", "v: '1'")]
     fleet.apply(join(profile(), holder("own", *before, SECRET.format("old-one"))))
     fleet.pump()
     there = versions(kube)
 
-    wanted = [
+    desired = [
         config("same", "v: '1'"),
         config("new-value", "v: '2'"),
         adopted("theirs", "key: ours"),
@@ -109,11 +76,11 @@ def test_every_action_is_told_and_nothing_is_written(fleet: Fleet, kube: KubeCli
         CRD,
         GADGET,
     ]
-    fleet.apply(join(profile(more=DRY), holder("own", *wanted)))
+    fleet.apply(join(profile(more=DRY), holder("own", *desired)))
     fleet.pump()
 
     here = fleet.installation()
-    assert told(noted(here)) == {
+    assert map_actions(list_dry_runs(here)) == {
         "same": "No Action",
         "new-value": "Update",
         "theirs": "Adopt",
@@ -125,37 +92,7 @@ def test_every_action_is_told_and_nothing_is_written(fleet: Fleet, kube: KubeCli
         "unwanted": "Delete",
     }
     assert versions(kube) == there
-    found = {each.change.key.name: each.change for each in noted(here)}
+    found = {each.change.key.name: each.change for each in list_dry_runs(here)}
     assert "-  key: theirs\n+  key: ours\n" in found["theirs"].diff
     assert "password: <hidden, and another>" in found["secret"].diff
     assert "new-one" not in "".join(each.diff + each.message for each in found.values())
-
-
-def test_what_it_told_is_what_it_does(fleet: Fleet, kube: KubeClient) -> None:
-    """Once it is meant, all that was to be created is there, and nothing is left to do."""
-    wanted = [config("a", "v: '1'"), config("b", namespace="shop"), CRD]
-    fleet.apply(join(profile(more=DRY), holder("own", *wanted)))
-    fleet.pump()
-    assert set(told(noted(fleet.installation())).values()) == {"Create"}
-
-    fleet.apply(profile())
-    fleet.pump()
-
-    assert {"ConfigMap a", "ConfigMap b", "Namespace shop"} <= versions(kube).keys()
-    assert set(told(now(fleet.installation(), "own")).values()) == {"No Action"}
-
-
-def test_what_another_profile_has_is_told(fleet: Fleet, kube: KubeClient) -> None:
-    """As a conflict, with whose it is; what this one would have beside it is told, too."""
-    fleet.apply(join(profile(name="first"), holder("first", config("a", "v: '1'"))))
-    fleet.pump()
-    before = versions(kube)
-
-    wanted = [config("a", "v: '2'"), config("b", "v: '2'")]
-    fleet.apply(join(profile(more=DRY), holder("own", *wanted)))
-    fleet.pump()
-
-    found = {each.change.key.name: each.change for each in noted(fleet.installation())}
-    assert {name: each.action for name, each in found.items()} == {"a": "Conflict", "b": "Create"}
-    assert "profile 'first' of tier 100 has it" in found["a"].message
-    assert versions(kube) == before

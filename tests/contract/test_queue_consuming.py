@@ -59,10 +59,7 @@ def test_hides_a_message_until_its_visibility_has_passed(rig: Any, brief: Any) -
 
 
 def test_holds_a_message_for_longer_when_asked(rig: Any) -> None:
-    """Extended, a message stays with its worker; after its time it is too late.
-
-    It takes seconds: it outlasts a visibility timeout, which passes in real time with one rig.
-    """
+    """Extended, a message stays with its worker; after its time it is too late."""
     queue = rig.queue(visibility=2 * HOLD)
     queue.publish([message(1)])
     [first] = queue.receive(1, wait=NOW)
@@ -104,7 +101,7 @@ def test_done_twice_is_fine(queue: Any) -> None:
 
 
 def test_retry_ignores_an_expired_receipt(rig: Any, brief: Any) -> None:
-    """A late retry does not free what another worker has in hand."""
+    """A late retry does not free a message that another worker has in flight."""
     brief.publish([message(1)])
     [slow] = brief.receive(1, wait=NOW)
     rig.pass_time(LATE)
@@ -118,7 +115,7 @@ def test_retry_ignores_an_expired_receipt(rig: Any, brief: Any) -> None:
     assert found[0].id == second.id
 
 
-def test_gives_up_at_once_when_told_to(queue: Any) -> None:
+def test_dead_letters_a_message_at_once_on_request(queue: Any) -> None:
     """`GivenUp` makes a dead letter of a first attempt, and those behind go on."""
     queue.publish([message(1), message(2)])
     [first] = queue.receive(1, wait=NOW)
@@ -129,7 +126,7 @@ def test_gives_up_at_once_when_told_to(queue: Any) -> None:
 
 
 def test_keeps_what_is_held_when_reopened(rig: Any) -> None:
-    """What a worker has in hand outlives its client, and comes again when its time is up."""
+    """A worker's message outlives its client, and comes again when its lease ends."""
     first = rig.queue(visibility=2 * HOLD)
     first.publish([message(1, "held"), message(2, "free")])
     [taken] = first.receive(1, wait=NOW)
@@ -143,10 +140,7 @@ def test_keeps_what_is_held_when_reopened(rig: Any) -> None:
 
 
 def test_what_a_killed_worker_held_is_delivered_again(rig: Any, other_process: Any) -> None:
-    """After kill -9 of a worker its messages come back when their time is up.
-
-    It takes seconds: a visibility timeout passes, in real time with one rig.
-    """
+    """After kill -9 of a worker its messages come back when their time is up."""
     queue = rig.queue(visibility=2 * HOLD)
     queue.publish([message(number) for number in range(3)])
     worker = other_process("take_and_hang", 2 * HOLD)
@@ -169,8 +163,8 @@ def test_what_a_killed_worker_held_is_delivered_again(rig: Any, other_process: A
 def test_waits_for_the_first_message(rig: Any, queue: Any) -> None:
     """A receive that waits returns soon after a message is published through another client."""
     other = rig.queue()
-    threading.Timer(0.2, other.publish, [[message(1)]]).start()
     began = time.monotonic()
+    threading.Timer(0.2, other.publish, [[message(1)]]).start()
     deliveries = queue.receive(10, wait=timedelta(seconds=20))
     took = time.monotonic() - began
 
@@ -202,7 +196,7 @@ def test_counts_the_attempts(rig: Any, brief: Any) -> None:
 
 
 @pytest.mark.courtesy(COUNTS)
-def test_the_last_attempt_is_told_as_given_up(queue: Any) -> None:
+def test_the_last_attempt_is_reported_as_dead_lettered(queue: Any) -> None:
     """Settling says `GivenUp` where `Again` was the last attempt, and the next one comes."""
     queue.publish([message(1)])
     assert fail(queue, 3) == [True, True, False]
@@ -214,10 +208,7 @@ def test_the_last_attempt_is_told_as_given_up(queue: Any) -> None:
 
 @pytest.mark.courtesy(ORDER, COUNTS)
 def test_a_message_that_kills_its_workers_dies_in_the_end(rig: Any, brief: Any) -> None:
-    """Deliveries nobody reports on count as attempts; those behind do not die with it.
-
-    It takes seconds: a visibility timeout passes three times, in real time with one rig.
-    """
+    """Deliveries nobody reports on count as attempts; those behind do not die with it."""
     brief.publish([message(1), message(2), message(3)])
     for _ in range(3):
         assert numbers(brief.receive(10, wait=NOW))[0] == 1
@@ -255,7 +246,7 @@ def test_groups_do_not_wait_for_each_other(queue: Any) -> None:
 
 @pytest.mark.courtesy(ORDER)
 def test_delivers_one_batch_of_a_group_at_a_time(queue: Any) -> None:
-    """The rest of a group waits until all of the batch in a worker's hands is finished."""
+    """The rest of a group waits until all of the batch in flight is finished."""
     queue.publish([message(n) for n in range(4)])
     batch = queue.receive(2, wait=NOW)
     assert numbers(batch) == list(range(len(batch)))
@@ -313,7 +304,7 @@ def test_a_group_waits_for_the_rest_of_a_batch_after_a_retry(queue: Any) -> None
 
 
 @pytest.mark.courtesy(ORDER)
-def test_waits_for_a_group_to_be_let_go(queue: Any) -> None:
+def test_waits_for_a_group_to_be_released(queue: Any) -> None:
     """A receive that waits returns the next of a group once the first is done."""
     queue.publish([message(1), message(2)])
     [first] = queue.receive(1, wait=NOW)
@@ -353,7 +344,7 @@ def test_shares_take_turns(queue: Any) -> None:
 
 
 @pytest.mark.courtesy(SHARES)
-def test_a_share_that_begins_anew_waits_for_the_others(queue: Any) -> None:
+def test_a_share_that_begins_again_waits_for_the_others(queue: Any) -> None:
     """Who empties its share and comes again gets no more turns than who has much to do."""
     queue.publish([message(n, f"much {n}", "much") for n in range(20)])
     came = []

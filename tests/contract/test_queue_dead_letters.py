@@ -1,4 +1,4 @@
-"""What every queue keeps to for what was given up: bellhop.ports.queue.DeadLetters."""
+"""The contract of every queue on dead letters: bellhop.ports.queue.DeadLetters."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def queue(rig: Any) -> Any:
     return rig.queue()
 
 
-def test_tells_what_died_and_why_and_when(rig: Any, queue: Any) -> None:
-    """What is given up is a dead letter, with its message, its reason and its time."""
+def test_a_dead_letter_has_its_message_reason_and_time(rig: Any, queue: Any) -> None:
+    """A dead letter has its message, its reason and its time."""
     queue.publish([Message({"n": 7}, "group of 7")])
     rig.pass_time(3)
     began = rig.now()
@@ -33,8 +33,8 @@ def test_tells_what_died_and_why_and_when(rig: Any, queue: Any) -> None:
     assert began - rig.unit <= letter.died_at <= rig.now() + rig.unit
 
 
-def test_gives_up_only_what_it_is_told_to(rig: Any, queue: Any) -> None:
-    """One that is given up leaves the others alone, those of its group too."""
+def test_dead_letters_only_the_given_message(rig: Any, queue: Any) -> None:
+    """A dead letter leaves the other messages unchanged, those of its group too."""
     queue.publish([message(1), message(2), message(3, "other")])
     seen = []
 
@@ -75,10 +75,7 @@ def test_replays_a_dead_letter_once(rig: Any, queue: Any) -> None:
 
 
 def test_drops_a_dead_letter_for_good(rig: Any, queue: Any) -> None:
-    """A dropped one is neither listed, nor replayed, nor dropped again; others are.
-
-    It takes seconds: messages are delivered on moto until their attempts are used up.
-    """
+    """A dropped one is neither listed, nor replayed, nor dropped again; others are."""
     queue.publish([message(1), message(2)])
     bury(rig, queue)
     dropped = next(letter for letter in queue.list() if numbers([letter]) == [1])
@@ -114,7 +111,7 @@ def test_dead_letters_of_other_names_are_others(rig: Any) -> None:
 
 
 def test_dead_letters_outlive_their_client(rig: Any) -> None:
-    """Another client finds what the first one gave up."""
+    """Another client finds the dead letters of the first one."""
     first = rig.queue()
     first.publish([message(1)])
     bury(rig, first)
@@ -125,7 +122,7 @@ def test_dead_letters_outlive_their_client(rig: Any) -> None:
 
 @pytest.mark.courtesy(COUNTS)
 def test_the_last_attempt_ends_as_a_dead_letter(rig: Any) -> None:
-    """What is given back as often as it may be is given up with the reason of the last time."""
+    """Returned as often as permitted, it is dead-lettered with the reason of the last time."""
     queue = rig.queue(attempts=3)
     queue.publish([message(1)])
     for _ in range(5):

@@ -48,7 +48,7 @@ class Group:
     held_until: datetime | None = None
 
     def at(self, now: datetime) -> Group:
-        """Let go of what was held too long."""
+        """Release the messages that were held too long."""
         if self.held_until is not None and self.held_until <= now:
             self.held_until = None
             for entry in self.line:
@@ -126,7 +126,7 @@ class QueueMachine(RuleBasedStateMachine):
         return multiple(*deliveries)
 
     def _bury_spent(self) -> None:
-        """Follow the queue in giving up what is spent: a receive may do so, whenever it likes."""
+        """Follow the queue in dead-lettering spent messages: a receive may do so at any time."""
         found = {letter.message.body["n"] for letter in self.queue.list()}
         for name in list(self.groups):
             group = self.group(name)
@@ -212,10 +212,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 @pytest.mark.courtesy(ORDER, PAUSES, COUNTS, ONCE, STANDSTILL)
 def test_keeps_to_the_model(rig: Any) -> None:
-    """Whatever is done to a queue, it answers as the model does.
-
-    It takes seconds: it plays a hundred histories of up to forty steps.
-    """
+    """Whatever is done to a queue, it answers as the model does."""
     run_state_machine_as_test(
         lambda: QueueMachine(rig),  # type: ignore[arg-type]  # documented: a factory will do
         settings=settings(

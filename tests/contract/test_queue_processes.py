@@ -10,6 +10,7 @@ import pytest
 from bellhop.ports.queue import Delivery, Done, Result
 from tests.contract.courtesies import ONCE, ORDER
 from tests.contract.inboxes import all_came, numbers
+from tests.waiting import PATIENCE
 
 PORT = "queue"
 KNOWN = [(by, number) for by in ("ann", "bob") for number in range(40)]
@@ -19,7 +20,7 @@ def share(other_process: Any) -> list[list[tuple[str, int]]]:
     """Have two processes publish while two others work; return what each of those was given."""
     workers = [other_process("work", 60, 2) for _ in range(2)]
     publishers = [other_process("publish", by, 40, 5) for by in ("ann", "bob")]
-    assert [publisher.wait(60) for publisher in publishers] == [0, 0]
+    assert [publisher.wait(60 * PATIENCE) for publisher in publishers] == [0, 0]
     for worker in workers:
         worker.stdin.close()
     lines = [worker.stdout.read().splitlines() for worker in workers]
@@ -27,10 +28,7 @@ def share(other_process: Any) -> list[list[tuple[str, int]]]:
 
 
 def test_two_publish_and_two_work(rig: Any, other_process: Any) -> None:
-    """All that two processes publish is handled by two others, which never meet.
-
-    It takes seconds: four processes start, and workers end once publishers have.
-    """
+    """All that two processes publish is handled by two others, which never meet."""
     given = share(other_process)
     rest: list[tuple[str, int]] = []
 
@@ -45,10 +43,7 @@ def test_two_publish_and_two_work(rig: Any, other_process: Any) -> None:
 
 @pytest.mark.courtesy(ORDER, ONCE)
 def test_two_work_in_order(rig: Any, other_process: Any) -> None:
-    """Each message comes to one of two processes, and a group's in the order of each publisher.
-
-    It takes seconds: four processes start, and workers end once publishers have.
-    """
+    """Each message comes to one of two processes, and a group's in the order of each publisher."""
     given = share(other_process)
 
     assert sorted(given[0] + given[1]) == KNOWN
@@ -60,7 +55,9 @@ def test_two_work_in_order(rig: Any, other_process: Any) -> None:
     assert rig.queue().list() == []
 
 
-def test_nothing_acknowledged_is_lost_whoever_is_killed(rig: Any, other_process: Any) -> None:
+def test_nothing_acknowledged_is_lost_when_any_process_is_killed(
+    rig: Any, other_process: Any
+) -> None:
     """Publishers and a worker are killed at work: all that was acknowledged is handled.
 
     It takes long: other processes publish and consume many messages, and a visibility
@@ -87,7 +84,7 @@ def test_nothing_acknowledged_is_lost_whoever_is_killed(rig: Any, other_process:
         found.add((body["by"], body["n"], body["half"]))
         return Done()
 
-    # What the killed worker had in hand comes when its time is up.
+    # The killed worker's messages in flight come when their time is up.
     rig.pass_time(17)
     rig.serve(rig.queue(), work)
 

@@ -152,7 +152,7 @@ def test_queues_of_other_names_are_other_queues(rig: Any) -> None:
 
 
 def test_messages_outlive_their_publisher(rig: Any) -> None:
-    """What was published is there for another client when the first has gone."""
+    """A published message is there for another client when the first has closed."""
     first = rig.queue()
     first.publish([message(1), message(2)])
     first.close()

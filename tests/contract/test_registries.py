@@ -20,23 +20,21 @@ from msgspec.structs import replace
 
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.programs.layer import download
-from bellhop.adapters.sources.charts.archive import check
-from bellhop.adapters.sources.charts.helmignore import without_ignored
+from bellhop.adapters.sources.charts.archive import check, find_schema_problem, without_ignored
 from bellhop.adapters.sources.charts.repositories import ChartRepositories
-from bellhop.adapters.sources.charts.schemas import problem_of
 from bellhop.adapters.sources.files.downloads import FileDownloads
 from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import InvalidError, MissingError, UnauthorizedError
-from bellhop.ports.charts import Wanted
+from bellhop.ports.charts import DesiredRelease
 from bellhop.state.chart import Login, Options, Place
-from bellhop.state.remote_url import Remote
+from bellhop.state.content import Remote
 from infra.lab.processes import Nursery
-from infra.lab.registry import PROGRAM, Registry
 from tests.fakes.chart import packed
 from tests.fakes.clock import FakeClock
 from tests.fakes.site import Site, basic
 from tests.fakes.tarballs import tarball
 from tests.fakes.tars import raw
+from tests.lab.registry import PROGRAM, Registry
 from tests.missing import find_program
 
 ADA = ("ada", "hunter2")
@@ -122,7 +120,7 @@ def test_finds_what_helm_pushed(
     found = charts.find(place)
     assert (found.chart, found.version) == ("demo", version)
     assert charts.versions(place) == ["2.0.0-rc.1", "1.1.0+build.5", "1.0.0"]
-    assert "greeting" in HelmCharts(helm).render(Wanted("demo", "web", found.path))
+    assert "greeting" in HelmCharts(helm).render(DesiredRelease("demo", "web", found.path))
 
 
 def test_a_registry_is_asked_again_for_what_it_lacks(
@@ -141,7 +139,7 @@ def test_a_registry_is_asked_again_for_what_it_lacks(
 
 
 @pytest.mark.parametrize("account", [ADA], indirect=True)
-def test_a_registry_wants_its_own_account(charts: ChartRepositories, registry: Registry) -> None:
+def test_a_registry_needs_its_own_account(charts: ChartRepositories, registry: Registry) -> None:
     place = Place(f"oci://{registry.host}/charts", "demo", "1.0.0", PLAIN)
     with pytest.raises(UnauthorizedError, match="asks for credentials"):
         charts.find(place)
@@ -220,7 +218,7 @@ def test_downloads_files_of_a_registry(registry: Registry, account: tuple[str, s
 
 
 @pytest.mark.parametrize("account", [ADA], indirect=True)
-def test_files_of_a_registry_want_its_account(registry: Registry) -> None:
+def test_files_of_a_registry_need_its_account(registry: Registry) -> None:
     files = FileDownloads(LOCAL, FakeClock())
     place = Remote(f"oci://{registry.host}/charts/demo:1.0.0", plain=True)
     with pytest.raises(UnauthorizedError, match="asks for credentials"):
@@ -249,10 +247,10 @@ def test_finds_what_helm_indexed(
         found = charts.find(place)
         assert (found.chart, found.version) == ("demo", "1.1.0+build.5")
         assert charts.versions(place) == ["2.0.0-rc.1", "1.1.0+build.5", "1.0.0"]
-        assert HelmCharts(helm).render(Wanted("demo", "web", found.path))
+        assert HelmCharts(helm).render(DesiredRelease("demo", "web", found.path))
 
 
-def test_helm_reads_what_is_packed_anew(run: Run, helm: Path, tmp_path: Path) -> None:
+def test_helm_reads_a_chart_that_is_packed_again(run: Run, helm: Path, tmp_path: Path) -> None:
     """A chart as `helm create` writes one, with another one in it, renders as before."""
     run("create", tmp_path / "outer")
     inner = packed(tmp_path, "inner", files={"templates/a.yaml": "kind: {{ .Chart.Name }}\n"})
@@ -261,7 +259,9 @@ def test_helm_reads_what_is_packed_anew(run: Run, helm: Path, tmp_path: Path) ->
     given = tmp_path / "outer-0.1.0.tgz"
     written = tmp_path / "anew.tgz"
     written.write_bytes(check(given.read_bytes(), "it").content)
-    rendered = [HelmCharts(helm).render(Wanted("a", "web", each)) for each in (given, written)]
+    rendered = [
+        HelmCharts(helm).render(DesiredRelease("a", "web", each)) for each in (given, written)
+    ]
     assert rendered[0] == rendered[1]
     assert "kind: inner" in rendered[0]
 
@@ -298,12 +298,12 @@ def test_helm_fetches_what_a_schema_refers_to(schema: str, helm: Path, tmp_path:
     """So such schemas are refused, though Helm does not read one whose validation is skipped."""
     with Site({"/schema": b"{}"}) as site:
         text = schema.replace("URL", f"{site.address}/schema")
-        assert problem_of(text.encode())
+        assert find_schema_problem(text.encode())
         archive = packed(tmp_path, files={"values.schema.json": text})
         skipped = Options(skip_schema_validation=True)
-        HelmCharts(helm).render(Wanted("demo", "web", archive, options=skipped))
+        HelmCharts(helm).render(DesiredRelease("demo", "web", archive, options=skipped))
         assert site.targets == []
-        HelmCharts(helm).render(Wanted("demo", "web", archive))
+        HelmCharts(helm).render(DesiredRelease("demo", "web", archive))
         assert site.targets == ["/schema"]
 
 
@@ -318,14 +318,14 @@ KNOWN = [
 def test_helm_has_the_schemas_that_are_known(helm: Path, tmp_path: Path) -> None:
     """It fetches any other, which fails where there is no network."""
     schemas = [f'{{"$schema": "{each}"}}' for each in KNOWN]
-    assert not any(problem_of(each.encode()) for each in schemas)
+    assert not any(find_schema_problem(each.encode()) for each in schemas)
     inner = {f"charts/a{at}/values.schema.json": each for at, each in enumerate(schemas)}
     about = {
         f"charts/a{at}/Chart.yaml": f"apiVersion: v2\nname: a{at}\nversion: 1.0.0\n"
         for at in range(len(schemas))
     }
     archive = packed(tmp_path, files={**inner, **about, "templates/a.yaml": "kind: A\n"})
-    assert "kind: A" in HelmCharts(helm).render(Wanted("demo", "web", archive))
+    assert "kind: A" in HelmCharts(helm).render(DesiredRelease("demo", "web", archive))
 
 
 def test_helm_reads_only_what_was_checked(helm: Path, tmp_path: Path) -> None:
@@ -337,8 +337,8 @@ def test_helm_reads_only_what_was_checked(helm: Path, tmp_path: Path) -> None:
         given = gzip.compress(raw(b"0", about, b"demo/Chart.yaml") + names + raw(b"0", schema))
         archive = tmp_path / "demo.tgz"
         archive.write_bytes(given)
-        HelmCharts(helm).render(Wanted("demo", "web", archive))
+        HelmCharts(helm).render(DesiredRelease("demo", "web", archive))
         assert site.targets == ["/schema"]
         archive.write_bytes(check(given, "it").content)
-        HelmCharts(helm).render(Wanted("demo", "web", archive))
+        HelmCharts(helm).render(DesiredRelease("demo", "web", archive))
         assert site.targets == ["/schema"]

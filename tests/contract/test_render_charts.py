@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from bellhop.adapters.programs.layer import download
 from bellhop.cli.main import cli
 from tests.fakes.chart import packed
-from tests.unit.cli.test_render_charts import OBJECT, TRIGGER
+from tests.unit.cli.test_charts import OBJECT, TRIGGER
 
 
 def test_helm_renders_what_a_cluster_would_get(tmp_path: Path) -> None:
@@ -20,12 +20,12 @@ def test_helm_renders_what_a_cluster_would_get(tmp_path: Path) -> None:
     arguments = f"render -f {tmp_path}/t.yaml --object {tmp_path}/o.yaml --show manifests"
     words = [*arguments.split(), "--cluster", "prod/eu,env=production"]
     helm = str(download() / "helm")
-    told = CliRunner(env={"BELLHOP_HELM": helm}).invoke(
+    result = CliRunner(env={"BELLHOP_HELM": helm}).invoke(
         cli, [*words, "--chart", str(packed(tmp_path))]
     )
 
-    assert told.exit_code == 0, told.stderr
-    assert list(yaml.safe_load_all(told.stdout)) == [
+    assert result.exit_code == 0, result.stderr
+    assert list(yaml.safe_load_all(result.stdout)) == [
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",

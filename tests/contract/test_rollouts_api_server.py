@@ -13,18 +13,13 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
-from bellhop.operations.pause import open_in
 from infra.lab.cluster import Cluster
-from tests.contract.test_triggers_api_server import order, orders
 from tests.fakes.fleet import Fleet
-from tests.fakes.manifests import config, holder, join, profile, trigger
-from tests.unit.stages.test_turns import NAMES, phases, rolled_out
-
-pytest_plugins = ["tests.kube_fixtures"]
+from tests.fakes.manifests import config, holder, join, profile
+from tests.unit.deploy.gates.test_rollout import NAMES, phases, rolled_out
 
 CONFIG = GVK("", "v1", "ConfigMap")
 HOUR = timedelta(hours=1)
-ALL = "{matchLabels: {env: production}}"
 OF_ITS_OWN = "own-{{ .Cluster.metadata.name }}"
 """A name by which one API server may be several clusters."""
 
@@ -79,7 +74,7 @@ def freeze(six: dict[str, KubeClient], name: str) -> None:
 def test_a_share_of_the_clusters_changes_until_so_many_refuse(
     many: Fleet, six: dict[str, KubeClient]
 ) -> None:
-    """Thirty of a hundred of six are two: both that refuse keep the places, and are told."""
+    """Thirty of a hundred of six are two: both that refuse keep the places, and are reported."""
     rolls(many, "1")
     assert have(six, "1") == NAMES
     assert rolled_out(many) == "6 updated, 0 updating, 0 failed, 0 waiting; 2 at a time"
@@ -106,110 +101,3 @@ def test_a_share_of_the_clusters_changes_until_so_many_refuse(
     many.pump()
     assert have(six, "2") == NAMES[1:]
     assert rolled_out(many) == "5 updated, 0 updating, 1 failed, 0 waiting; 2 at a time"
-
-
-SETS = """
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: ClusterSet
-metadata: {name: pair}
-spec: {clusterSelector: {matchLabels: {zone: b}}, maxReplicas: 2}
----
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: Set
-metadata: {name: one, namespace: fleet}
-spec: {clusterSelector: {matchLabels: {zone: a}}, maxReplicas: 1}
-"""
-BY_LABELS = "clusterSelector: {matchLabels: {zone: a}}"
-BY_EXPRESSIONS = """clusterSelector:
-    matchExpressions: [{key: zone, operator: NotIn, values: [a]}]"""
-SELECTIONS = {
-    BY_LABELS: "c0 c1",
-    "setRefs: [none]": "",
-    BY_EXPRESSIONS: "c2 c3 c4 c5",
-    "clusterRefs: [{namespace: fleet, name: c3, kind: SveltosCluster}]": "c3",
-    "setRefs: [pair]": "c2 c3",
-    f"{BY_LABELS}\n  setRefs: [pair]": "c0 c1 c2 c3",
-}
-
-
-def selecting(selected: str, namespace: str = "") -> str:
-    """Return a profile for some clusters, and what it brings to each."""
-    place = namespace or "default"
-    text = profile(selected, namespace=namespace)
-    rendered = "projectsveltos.io/template: ok"
-    own = holder("own", config(OF_ITS_OWN, "v: '1'"), annotations=rendered, namespace=place)
-    return join(text.replace("namespace: default}", f"namespace: {place}}}"), own)
-
-
-def test_each_way_of_selection_reaches_its_clusters(
-    many: Fleet, six: dict[str, KubeClient]
-) -> None:
-    """And no other: those that are selected no more lose what they had."""
-    many.apply(SETS)
-    for selected, expected in SELECTIONS.items():
-        many.apply(selecting(selected))
-        # They are all that some clusters have.
-        many.release()
-        many.pump()
-        assert reached(six) == expected.split(), selected
-
-
-def test_a_profile_with_a_namespace_reaches_the_clusters_of_that_alone(
-    many: Fleet, six: dict[str, KubeClient]
-) -> None:
-    """By labels, and by the Sets that lie there."""
-    many.apply(SETS, selecting(BY_LABELS, "team"))
-    many.pump()
-    assert reached(six) == []
-    for selected, expected in ((BY_LABELS, "c0 c1"), ("setRefs: [one]", "c0")):
-        many.apply(selecting(selected, "fleet"))
-        many.pump()
-        assert reached(six) == expected.split(), selected
-
-
-def reached(six: dict[str, KubeClient]) -> list[str]:
-    return [name for name in six if six[name].get(CONFIG, "default", f"own-{name}")]
-
-
-def test_a_trigger_goes_to_so_many_clusters_at_a_time(
-    many: Fleet, six: dict[str, KubeClient]
-) -> None:
-    """What one event brings to six clusters stops at the two that refuse it.
-
-    It takes seconds: two revisions are rolled out to six clusters, on two API servers.
-    """
-    goes = trigger(more=f"destinationClusterSelector: {ALL}\n  maxUpdate: 30%")
-    text = config(OF_ITS_OWN, "v: '1'")
-    later = "projectsveltos.io/template: ok"
-    many.apply(join(orders("1"), goes, holder("made", text, annotations=later)))
-    order(many, six["c0"], "one", "first", cluster="c0")
-    assert have(six, "1") == NAMES
-    for name in ("c0", "c3"):
-        freeze(six, name)
-
-    many.apply(holder("made", text.replace("'1'", "'2'"), annotations=later))
-    many.pump()
-    assert have(six, "2") == ["c1", "c2"]
-
-
-def test_a_cluster_changes_within_its_window(many: Fleet, six: dict[str, KubeClient]) -> None:
-    """Others do meanwhile, and a share of them at a time; what waits says until when.
-
-    It takes seconds: two revisions are rolled out to six clusters, on two API servers.
-    """
-    here = many.installation()
-    open_in(here, "fleet/c0", "0 20 * * *", "0 22 * * *")
-    rolls(many, "1")
-    assert reached(six) == NAMES[1:]
-    kept = many.records.outcomes.get("fleet/c0", "own")
-    assert kept
-    assert kept.value.message.endswith(
-        "until 2026-01-01 20:00 UTC, when its maintenance window opens"
-    )
-
-    many.clock.advance(timedelta(hours=8, minutes=1))
-    many.pump()
-    assert have(six, "1") == NAMES
-    many.clock.advance(timedelta(hours=2))
-    rolls(many, "2")
-    assert have(six, "2") == NAMES[1:]

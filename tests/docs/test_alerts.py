@@ -169,7 +169,7 @@ def promtool() -> str:
 
 
 def test_each_rule_fires_when_its_cause_is_there(promtool: str, tmp_path: Path) -> None:
-    """By the series of its cause alone, with its labels and its sentence."""
+    """Only by the series of its cause, with its labels and its sentence."""
     assert sorted(FIRING) == sorted(rule["alert"] for rule in DECLARED)
     tests = [
         _case({**WELL, **firing.series}, firing.minute, [(rule, firing)])
@@ -179,7 +179,7 @@ def test_each_rule_fires_when_its_cause_is_there(promtool: str, tmp_path: Path) 
     _check(promtool, tmp_path, tests)
 
 
-def test_no_rule_fires_while_all_is_well(promtool: str, tmp_path: Path) -> None:
+def test_no_rule_fires_while_all_is_healthy(promtool: str, tmp_path: Path) -> None:
     """Two hours of a healthy installation alert nobody; nor do causes that end in time."""
     quiet = [(rule, None) for rule in DECLARED]
     before = [
@@ -199,9 +199,9 @@ def _case(
         alert: dict[str, Any] = {"eval_time": f"{minute}m", "alertname": rule["alert"]}
         if firing:
             url = rule["annotations"]["runbook_url"]
-            told = {"summary": firing.summary, "runbook_url": url}
+            annotations = {"summary": firing.summary, "runbook_url": url}
             labels = {**rule["labels"], **firing.labels}
-            alert["exp_alerts"] = [{"exp_labels": labels, "exp_annotations": told}]
+            alert["exp_alerts"] = [{"exp_labels": labels, "exp_annotations": annotations}]
         alerts.append(alert)
     return {
         "interval": "1m",
@@ -264,7 +264,7 @@ def _configured(metrics: int) -> dict[str, Any]:
 
 
 def test_a_prometheus_scrapes_serve_and_reads_the_rules(prometheus: str) -> None:
-    """The target is up, every rule is evaluated, and none fires beside a `serve` that is well."""
+    """The target is up, every rule is evaluated, and none fires beside a healthy `serve`."""
     with urllib3.PoolManager(retries=False) as pool:
         eventually(
             lambda: _asked(pool, prometheus, "targets"),

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from bellhop.forwarder.nats import sender
 from bellhop.forwarder.nats.consumer import DURABLE
-from bellhop.forwarder.nats.message_store import ROOM_BYTES, ROOM_EVENTS
 from bellhop.forwarder.nats.secret import PLACE, parse
 from bellhop.ingest import signatures
-from bellhop.ingest.records.arrivals import REMEMBERED
+from bellhop.ingest.records import REMEMBERED
 from bellhop.registration import senders
 from bellhop.rendering.cloud_events import BATCH, LONGEST, MOST_EVENTS, STRUCTURED
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 from tests.docs.typed import type_page
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/receive-cloudevents.md").read_text()
@@ -39,7 +39,7 @@ def test_every_command_prints_what_stands_below_it(
     type_page(PAGE, tmp_path)
 
 
-def test_tells_the_limits_that_hold() -> None:
+def test_names_the_limits_that_hold() -> None:
     """Types of content, sizes and times are those of the code."""
     assert f"`{STRUCTURED}`" in PAGE
     assert f"up to {MOST_EVENTS} as `{BATCH}`" in PAGE
@@ -53,7 +53,7 @@ def test_tells_the_limits_that_hold() -> None:
 
 
 def test_shows_a_secret_of_nats_that_is_followed() -> None:
-    """Both kinds of servers, with what a reader would change alone."""
+    """Both kinds of servers, with only a reader's changes."""
     [text] = re.findall(r"```json file=nats.json\n(.*?)```", PAGE, re.DOTALL)
     core, jetstream = parse({"data": {"sveltos-nats": base64.b64encode(text.encode())}})
 
@@ -62,4 +62,4 @@ def test_shows_a_secret_of_nats_that_is_followed() -> None:
     assert [each.name for each in jetstream.streams] == ["ORDERS", "BUILDS"]
     assert f"the Secret `{PLACE}`" in PAGE
     assert f"consumer `{DURABLE}`" in PAGE
-    assert f"up to {ROOM_EVENTS:,} events or {ROOM_BYTES // 2**20} MiB" in PAGE
+    assert f"up to {sender.MOST_EVENTS:,} events or {sender.MOST_BYTES // 2**20} MiB" in PAGE

@@ -14,9 +14,9 @@ import pytest
 
 from bellhop.logs import Log
 from bellhop.runtime.cloud.event_log import LoggedEventLog
-from bellhop.runtime.gcp.lines import LABELS, CloudFormatter
+from bellhop.runtime.gcp.resources import LABELS, CloudFormatter
 from bellhop.state.event_log import Bounds
-from infra.lab.google_logging import Logging
+from tests.lab.google_logging import Logging
 from tests.unit.cli import fleet
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/view-events-in-cloud-logging.md").read_text()
@@ -33,17 +33,19 @@ class Nothing:
 def logging() -> Iterator[Logging]:
     """What functions have logged of a day, as their own classes write it."""
     stream = io.StringIO()
-    told = Log(stream, CloudFormatter("lab-7"))
-    ledger = LoggedEventLog(Nothing(), Bounds(), told)  # type: ignore[arg-type]
-    ledger.gather()
+    function_log = Log(stream, CloudFormatter("lab-7"))
+    event_log = LoggedEventLog(Nothing(), Bounds(), function_log)  # type: ignore[arg-type]
+    event_log.gather()
     about = {"source": "web", "profile": "p", "since_ring_ms": 2500.0}
     for what in ("rang", "matched", "rendered", "applied", "failed"):
-        ledger.note(fleet.entry(what, ago=9, cluster="prod/eu-1", context=about))
-        ledger.note(fleet.entry(what, ago=9, cluster="lab/one", context={"since_ring_ms": 21.0}))
-    ledger.note(fleet.entry("missed", ago=9, trace="", object="", context={"objects": 3}))
-    told.warning("Refused a request", cluster="prod/eu-1", status=401, address="192.0.2.1")
-    told.warning("Moved a message to the dead letters", inbox="deploy", reason="it is refused")
-    told.error("Failed on a message", ValueError("no"), stage="evaluate")
+        event_log.note(fleet.entry(what, ago=9, cluster="prod/eu-1", context=about))
+        event_log.note(fleet.entry(what, ago=9, cluster="lab/one", context={"since_ring_ms": 21.0}))
+    event_log.note(fleet.entry("missed", ago=9, trace="", object="", context={"objects": 3}))
+    function_log.warning("Refused a request", cluster="prod/eu-1", status=401, address="192.0.2.1")
+    function_log.warning(
+        "Moved a message to the dead letters", inbox="deploy", reason="it is refused"
+    )
+    function_log.error("Failed on a message", ValueError("no"), stage="evaluate")
     with Logging() as served:
         for line in stream.getvalue().splitlines():
             served.write("prod-deploy", line, at=NOW)
@@ -58,7 +60,7 @@ def test_filters_take_what_they_are_for(logging: Logging, number: int, count: in
 
 
 def test_every_filter_is_tried() -> None:
-    """Whoever adds one says how many lines it takes."""
+    """A change that adds one says how many lines it takes."""
     assert len(FILTERS) == 9
     assert {f"labels.{label}" for label in LABELS.values()} <= set(re.findall(r"labels\.\w+", PAGE))
 

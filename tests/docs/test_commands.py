@@ -207,7 +207,7 @@ def test_the_readme_leads_to_an_event_that_is_seen(
             _await(log, told, following)
         for process in (following, served):
             os.killpg(process.pid, signal.SIGINT)
-            assert process.wait(20) in {0, 130}, process.last_words()
+            assert process.wait(60) in {0, 130}, process.last_words()
         user.close()
         pod.close()
 
@@ -241,8 +241,8 @@ def test_the_way_to_register_runs_as_it_is_written(stand: Stand, tmp_path: Path)
     It takes seconds: every command of the page starts a process of its own.
     """
     page = (ROOT / "docs/how-to/register-a-cluster.md").read_text()
-    told = page.replace("\\\n", "").splitlines()
-    ours = [line for line in told if line.startswith("bellhop ") and "serve" not in line]
+    lines = page.replace("\\\n", "").splitlines()
+    ours = [line for line in lines if line.startswith("bellhop ") and "serve" not in line]
     verbs = [shlex.split(line)[1] for line in ours]
     ways = ["register", "register", "rotate", "register", "register", "rotate", "register"]
     assert verbs == [*ways, "get", "describe", "deregister"]
@@ -257,7 +257,7 @@ def test_the_way_to_register_runs_as_it_is_written(stand: Stand, tmp_path: Path)
         here = line.replace("eu-1.kubeconfig", str(kubeconfig))
         here = here.replace("./eu-1-audit", str(tmp_path / "audit"))
         if "register cluster" in line and "--audit" in line:
-            # Whoever changed the way a day ago may rotate; nobody waits for that here.
+            # A user who changed the way a day ago may rotate; nobody waits for that here.
             run(stand, "bellhop deregister cluster --namespace prod --cluster eu-1")
         done = run(stand, here.replace("forwarder.yaml", str(printed)))
 

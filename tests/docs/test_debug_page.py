@@ -1,4 +1,4 @@
-"""The page on failing deploys: typed where a real cluster refuses what it brings."""
+"""The page on failing deploys: typed where a real cluster refuses objects of the profile."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def printed(command: str) -> Result | None:
 
 
 def type_rest(text: str, folder: Path) -> None:
-    """Type a part of the page; of commands that tell times it is seen that they say something."""
-    for untold in re.findall(r"```bash\n([^`]*)```\n(?!\n```text)", text):
+    """Type a part of the page; check of commands that print times that they print something."""
+    for command in re.findall(r"```bash\n([^`]*)```\n(?!\n```text)", text):
         # Lines of the event log are written half a second after the event.
-        result = eventually(f"'{untold.strip()}' prints", partial(printed, untold))
+        result = eventually(f"'{command.strip()}' prints", partial(printed, command))
         # There the API server still refuses the Service.
-        assert result.exit_code == (2 if untold == "bellhop diff web\n" else 0), untold
-        text = text.replace(f"```bash\n{untold}```\n", "")
+        assert result.exit_code == (2 if command == "bellhop diff web\n" else 0), command
+        text = text.replace(f"```bash\n{command}```\n", "")
     type_page(text, folder)
 
 

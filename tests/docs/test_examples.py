@@ -16,8 +16,8 @@ from bellhop.api.kinds import KINDS
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs/examples"
 SOURCE = KINDS["EventSource"][0]
-NOT_APPLIED = {"monitoring"}
-"""Files for other programs: the test of their page reads them."""
+NOT_APPLIED = {"configuration-cluster", "monitoring"}
+"""Files for other programs: the tests of their pages read them."""
 
 FLAT, LISTED = "spec.", "spec.resourceSelectors[]."
 

@@ -14,7 +14,8 @@ ROW = re.compile(r"^\| `([^`]+)` \| [^|]+ \| `([^`]+)` \|$", re.MULTILINE)
 ROWS = [(title, *row) for title, text in SECTIONS.items() for row in ROW.findall(text)]
 EXAMPLES = {
     "An adapter": r"\bSqliteStore\b",
-    "A field of a kind": r"\b(?:stop_matching_behavior|leaves_policies)\b",
+    "A field of a kind": r"\bcontinue_on_conflict\b",
+    "A table of records": r"\bWatches\(",
     "A template function": r'_add\("trunc"',
 }
 
@@ -39,6 +40,15 @@ def test_no_file_of_the_library_is_left_out(title: str) -> None:
 
     assert found
     assert found <= listed
+
+
+def test_a_boolean_costs_few_files() -> None:
+    """It is declared, carried with the policy of a profile, and acted on."""
+    product = [
+        path for section, path, _ in ROWS if section == "A field of a kind" and "shared/" in path
+    ]
+
+    assert len(product) <= 4
 
 
 def test_every_file_that_is_named_is_there() -> None:

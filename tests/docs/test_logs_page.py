@@ -8,7 +8,7 @@ from pathlib import Path
 import bellhop
 from bellhop.runtime.aws.metrics import DIMENSION, NAMESPACE, UNITS
 from bellhop.runtime.cloud.event_log import SENTENCES
-from bellhop.runtime.gcp.lines import LABELS
+from bellhop.runtime.gcp.resources import LABELS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/read-the-logs.md").read_text()

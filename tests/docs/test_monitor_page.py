@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bellhop.cli.main import cli
 from bellhop.ports.queue import GivenUp
-from bellhop.runtime.embedded.fleet_metrics import clusters_by_name, profiles_by_name
+from bellhop.runtime.embedded.gauges import clusters_by_name, profiles_by_name
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from bellhop.state.messages import Resolve

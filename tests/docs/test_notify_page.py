@@ -1,4 +1,4 @@
-"""The page on notices: typed where a real cluster fails, and what each place is told compared."""
+"""The page on notifications: typed where a real cluster fails; each receiver's text compared."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ __all__ = ["served"]
 pytest_plugins = ["tests.kube_fixtures"]
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/notify.md").read_text()
-TOLD = re.compile(r"^```(text|json) notice=(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SHOWN = re.compile(r"^```(text|json) notice=(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 EVENT = GVK("", "v1", "Event")
 
 
 @dataclass
 class Places:
-    """Who is told: a chat, incident managers, a mailbox, and a cluster's Events."""
+    """The receivers: a chat, incident managers, a mailbox, and a cluster's Events."""
 
     chat: Chat
     post: Post
     kube: KubeClient
     managers: Incidents
 
-    def heard(self, place: str) -> list[str]:
-        """Return all that a place was told, as the page shows it."""
+    def list_received(self, place: str) -> list[str]:
+        """Return all that a receiver got, as the page shows it."""
         bodies = [body for path, _, body in self.chat.taken if path == f"/{place}"]
         match place:
             case "teams":
@@ -123,7 +123,7 @@ def of_this_machine(page: str, places: Places) -> str:
 
 
 def look(done: Callable[[], None]) -> None:
-    """Look again until all is as the page says: a reader's hands are slower than ours."""
+    """Look again until all is as the page says: a reader is slower than we are."""
     last = AssertionError()
 
     def is_so() -> bool:
@@ -138,18 +138,18 @@ def look(done: Callable[[], None]) -> None:
     eventually(lambda: str(last), is_so, patience=60, pause=0.2)
 
 
-def is_told(places: Places, place: str, shown: str) -> None:
-    """See that a place was told what the page shows, where `…` stands for anything."""
+def has_cloud_events(places: Places, place: str, shown: str) -> None:
+    """Check that a receiver got what the page shows, where `…` stands for anything."""
     pattern = ".*".join(map(re.escape, shown.strip().split("…")))
-    heard = places.heard(place)
-    assert any(re.fullmatch(pattern, each.strip(), re.DOTALL) for each in heard), heard
+    received = places.list_received(place)
+    assert any(re.fullmatch(pattern, each.strip(), re.DOTALL) for each in received), received
 
 
 def follow(text: str, folder: Path, places: Places) -> None:
-    """Type what stands between two blocks for the shell, and see who was told what it shows."""
-    look(lambda: type_page(TOLD.sub("", text), folder))
-    for _, place, shown in TOLD.findall(text):
-        look(lambda place=place, shown=shown: is_told(places, place, shown))  # type: ignore[misc]
+    """Type the lines between two blocks for the shell, and check who got the text shown."""
+    look(lambda: type_page(SHOWN.sub("", text), folder))
+    for _, place, shown in SHOWN.findall(text):
+        look(lambda place=place, shown=shown: has_cloud_events(places, place, shown))  # type: ignore[misc]
 
 
 def has_none_open(places: Places) -> None:
@@ -169,8 +169,8 @@ def shell(lines: str, folder: Path) -> None:
             subprocess.run([program, *words], cwd=folder, check=True)
 
 
-def test_each_place_is_told_what_the_page_shows(served: Path, places: Places) -> None:
-    """Slack, Teams, a mailbox, a program and a cluster's Events; one that refuses is told later."""
+def test_each_receiver_gets_what_the_page_shows(served: Path, places: Places) -> None:
+    """Slack, Teams, a mailbox, a program and a cluster's Events; one that refuses gets it later."""
     page = of_this_machine(PAGE, places)
     first, *rest = re.split(r"```sh\n(.*?)```\n", page, flags=re.DOTALL)
     type_page(first, served)

@@ -34,14 +34,14 @@ def theirs(cluster: Cluster) -> None:
     client.close()
 
 
-def apply(page: str, folder: Path, told: str) -> None:
+def apply(page: str, folder: Path, said: str) -> None:
     """Apply a part's file, and wait until its cluster has been asked."""
     name, _, text = page.partition("```yaml file=")[2].partition("\n")
     (folder / name).write_text(text.partition("```")[0])
     assert CliRunner().invoke(cli, ["apply", "-f", name]).exit_code == 0
     eventually(
-        told,
-        lambda: told in CliRunner().invoke(cli, ["show", "dryrun"]).stdout,
+        said,
+        lambda: said in CliRunner().invoke(cli, ["show", "dryrun"]).stdout,
         patience=_PATIENCE_SECONDS,
     )
 

@@ -19,7 +19,8 @@ from bellhop.logs import Log
 from bellhop.runtime.embedded.serve import running
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Action, Cluster
+from bellhop.state.cluster import Cluster
+from bellhop.state.deployment import Action
 from infra.lab.cluster import Cluster as LabCluster
 from tests.docs.typed import type_page
 from tests.waiting import eventually
@@ -64,7 +65,7 @@ def dry(folder: Path) -> None:
 
 
 def mean(folder: Path) -> None:
-    """Apply the page's second file, and wait until its cluster has what it brings."""
+    """Apply the page's second file, and wait until its cluster has the objects."""
     (folder / "green.yaml").write_text(PAGE.partition("file=green.yaml\n")[2].partition("```")[0])
     assert CliRunner().invoke(cli, ["apply", "-f", "green.yaml"]).exit_code == 0
     eventually(

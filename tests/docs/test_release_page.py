@@ -13,10 +13,11 @@ from click.testing import CliRunner
 from bellhop.api.kinds import parse_all, read_documents
 from bellhop.cli.main import cli
 from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.declarations.records import HeldRemoval
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.held_removal import HeldRemoval
-from bellhop.state.record import Cluster, HeldDeletion, Match
+from bellhop.state.cluster import Cluster
+from bellhop.state.match import HeldDeletion, Match
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/release-what-is-held.md"
 CLUSTER, SOURCE = "prod/eu-1", "ingresses"
@@ -42,14 +43,14 @@ def hold(state: Path) -> None:
     for number in range(60):
         key = ObjectKey(GVK("networking.k8s.io", "v1", "Ingress"), "shop", f"i{number}")
         match = Match(CLUSTER, SOURCE, key, matching=True, digest="d", since=now, held=True)
-        here.records.holds.stay(match, "lot", None, anew=True)
+        here.records.holds.stay(match, "lot", None, again=True)
     removal = HeldRemoval("web", "", 120, 120, 120, 1, (CLUSTER,), "3f2a9c01", "a label", now)
     here.records.removals.put(removal)
     opened.close()
 
 
 def test_every_command_of_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader sees what is held, mends the source, sweeps, and lets go what was meant."""
+    """A reader sees the held objects, mends the source, resyncs, and releases the intended ones."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "eventsource.yaml").write_text(DECLARED)
     hold(tmp_path / "state")

@@ -1,4 +1,4 @@
-"""What may be set is told as it is read, and Terraform sets what functions read."""
+"""Settings are documented as they are read, and Terraform sets those that functions read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import fields
 
 from bellhop.settings import Settings
-from infra.settings_page import CLOUDS, LIBRARY, PAGE, meanings, read_by, set_by, told_by, written
+from infra.settings_page import CLOUDS, LIBRARY, PAGE, describe, meanings, read_by, set_by, written
 
 
 def test_the_page_has_the_tables_of_what_is_read() -> None:
@@ -16,14 +16,14 @@ def test_the_page_has_the_tables_of_what_is_read() -> None:
 
 def test_every_setting_says_what_it_means() -> None:
     """The sentence below it is its row."""
-    told = meanings(LIBRARY / "settings.py")
+    documented = meanings(LIBRARY / "settings.py")
 
-    assert [each.name for each in fields(Settings)] == [*told]
-    assert [name for name, text in told.items() if not text.endswith(".")] == []
+    assert [each.name for each in fields(Settings)] == [*documented]
+    assert [name for name, text in documented.items() if not text.endswith(".")] == []
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_terraform_sets_what_functions_read(cloud: str) -> None:
-    """One that is missing stops a function, and one that nobody reads misleads whoever sees it."""
-    assert set_by(cloud).keys() == read_by(cloud) == told_by(cloud).keys()
+    """A missing one stops a function, and one that no code reads misleads its readers."""
+    assert set_by(cloud).keys() == read_by(cloud) == describe(cloud).keys()
     assert len(read_by(cloud)) > 5

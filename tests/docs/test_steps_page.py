@@ -1,4 +1,4 @@
-"""The page on rolling out in steps: typed where a real cluster gets what it brings, in order."""
+"""The page on rolling out in steps: typed where a real cluster gets the objects, in order."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def until(is_so: Callable[[str], bool], *words: str) -> None:
 
 
 def test_a_reader_sees_what_waits_and_what_goes_on(served: Path) -> None:
-    """Each command prints what stands below it, at its turn, and in the end all is gone."""
+    """Each command prints what stands below it, in order, and in the end all is deleted."""
     parts = re.split(r"```sh\nbellhop ([^\n]*)\n```\n", PAGE)
     awaited = [
         lambda said: "Waiting" in said,

@@ -3,7 +3,7 @@
 ```yaml file=PATH      a file that the reader saves
 ```bash                one command
 ```text                what it prints, or ```text error: what it says on standard error
-```sh, ```hcl          what is typed or written elsewhere, for an installation
+```sh, ```hcl          what is typed or written in other places, for an installation
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _LOOKS = ("diff", "get", "show", "status")
 def type_page(page: str, folder: Path) -> None:
     """Type a page in a folder, which is the current one; each command is compared.
 
-    A command that only looks is typed again until it shows what the page says: a reader's hands
-    are slower than the work that goes on meanwhile.
+    A command that only looks is typed again until it shows what the page says: a reader
+    is slower than the work that goes on meanwhile.
     """
     said, compared = {"": "", "error": ""}, 0
     arguments: list[str] = []

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from bellhop.core.gvk import GVK
 from infra.lab.certificates import write_certificates
-from infra.lab.http_server import HttpServer, Request, Response
+from tests.lab.http_server import HttpServer, Request, Response
 
 PARCEL = GVK("aggregated.lab.example", "v1", "Parcel")
 REASONS = {400: "BadRequest", 404: "NotFound", 409: "Conflict", 422: "Invalid"}
@@ -91,8 +91,8 @@ class Aggregated(HttpServer):
             del self._objects[name]
         return Response.of(HTTPStatus.OK, there)
 
-    def _applied(self, name: str, wanted: dict[str, Any], there: Any) -> Response:
-        head = wanted["metadata"]
+    def _applied(self, name: str, desired: dict[str, Any], there: Any) -> Response:
+        head = desired["metadata"]
         if self.refuses in head:
             return _refused(self.code, name)
         for field in {"uid", "resourceVersion"}.intersection(head):
@@ -101,7 +101,7 @@ class Aggregated(HttpServer):
         others = (there or {}).get("metadata", {}).get("managedFields", [])
         others = [each for each in others if each["manager"] != "bellhop"]
         head = {**head, "managedFields": [*others, _managed("bellhop", "Apply")]}
-        return Response.of(HTTPStatus.OK, self._store(name, {**wanted, "metadata": head}))
+        return Response.of(HTTPStatus.OK, self._store(name, {**desired, "metadata": head}))
 
     def _store(self, name: str, manifest: dict[str, Any]) -> dict[str, Any]:
         before = self._objects.get(name)

@@ -56,13 +56,12 @@ _REFUSED = {
 
 
 class SimulatedClock:
-    """The time of whoever is at work: some began later, and are played earlier."""
+    """The time of the function at work: some began later, and are played earlier."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def now(self) -> datetime:
-        """Return the time, aware, in UTC."""
         return START + timedelta(seconds=self.seconds)
 
     def steady(self) -> timedelta:
@@ -403,5 +402,5 @@ def _units(row: Mapping[str, Any] | None, unit: int) -> int:
 
 
 def _error(code: str, **more: Any) -> ClientError:
-    told = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 400}}
-    return ClientError({**told, **more}, "Operation")  # type: ignore[arg-type]
+    answer = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    return ClientError({**answer, **more}, "Operation")  # type: ignore[arg-type]

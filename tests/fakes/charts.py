@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.documents.tarball import Folder
 from bellhop.errors import BellhopError, MissingError, StaleError
-from bellhop.ports.charts import DEPLOYED, OUR_LABEL, Archive, Release, Wanted
+from bellhop.ports.charts import DEPLOYED, OUR_LABEL, Archive, DesiredRelease, Release
 from bellhop.rendering.allow_limits import refuse_charted
 from bellhop.state.chart import AS_USUAL, Place, Removal
 from tests.fakes.kube import FakeKube
@@ -88,13 +88,13 @@ class FakeCharts:
     def __init__(self, clusters: Mapping[str, FakeKube]) -> None:
         self._clusters = clusters
         self.releases: dict[tuple[str, str, str], Release] = _Releases(clusters)
-        self.deployed: list[Wanted] = []
+        self.deployed: list[DesiredRelease] = []
         self.accounts: list[str] = []
         self.failures: dict[str, BellhopError] = {}
         self.irremovable: dict[str, BellhopError] = {}
         self.refused_renders: dict[str, BellhopError] = {}
         self.refused_rehearsals: dict[str, BellhopError] = {}
-        self.rendered: list[Wanted] = []
+        self.rendered: list[DesiredRelease] = []
         self.read: list[str] = []
         self.meanwhile: list[Callable[[], object]] = []
         self.removals: list[Removal] = []
@@ -109,15 +109,20 @@ class FakeCharts:
         return self.releases.get((_cluster(kubeconfig), namespace, name))
 
     def deploy(
-        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool] = lambda: False
+        self,
+        kubeconfig: bytes,
+        desired: DesiredRelease,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> Release:
-        self.deployed.append(wanted)
+        self.deployed.append(desired)
         self.accounts.append(json.loads(kubeconfig)["account"])
-        key = (_cluster(kubeconfig), wanted.namespace, wanted.name)
+        key = (_cluster(kubeconfig), desired.namespace, desired.name)
         old = self.releases.get(key)
-        chart, _, version = wanted.archive.stem.rpartition("-")
+        chart, _, version = desired.archive.stem.rpartition("-")
         revision = old.revision + 1 if old else 1
-        made = Release(wanted.name, wanted.namespace, revision, "failed", chart, version, ours=True)
+        made = Release(
+            desired.name, desired.namespace, revision, "failed", chart, version, ours=True
+        )
         failures = old.failures + 1 if old else 1
         installs = old is None or old.failures > 0
         made = replace(made, failures=failures if installs else 0)
@@ -125,26 +130,26 @@ class FakeCharts:
         if self.meanwhile:
             self.meanwhile.pop()()
         if cancelled():
-            self.cancelled.append(wanted.name)
+            self.cancelled.append(desired.name)
             raise StaleError("it is no longer wanted")
-        if failure := self.failures.get(wanted.name):
+        if failure := self.failures.get(desired.name):
             raise failure
-        if wanted.allow:
-            refuse_charted(wanted.allow, [_object(wanted), *self.hooks])
+        if desired.allow:
+            refuse_charted(desired.allow, [_object(desired), *self.hooks])
         kube = self._clusters[key[0]]
-        made_of = [_object(wanted), *self._workload(wanted)]
+        made_of = [_object(desired), *self._workload(desired)]
         for each in made_of:
             kube.put(each)
         self.releases[key] = replace(made, status=DEPLOYED, failures=0)
         self._manifests[key] = yaml.safe_dump_all(made_of)
-        manifest = self.manifest(kubeconfig, wanted.namespace, wanted.name)
+        manifest = self.manifest(kubeconfig, desired.namespace, desired.name)
         return replace(self.releases[key], manifest=manifest)
 
-    def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
+    def dry_run(self, kubeconfig: bytes, desired: DesiredRelease) -> str:
         del kubeconfig
-        if refusal := self.refused_rehearsals.get(wanted.name):
+        if refusal := self.refused_rehearsals.get(desired.name):
             raise refusal
-        return yaml.safe_dump(_object(wanted))
+        return yaml.safe_dump(_object(desired))
 
     def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:
         key = (_cluster(kubeconfig), namespace, name)
@@ -163,23 +168,23 @@ class FakeCharts:
     def manifest(self, kubeconfig: bytes, namespace: str, name: str) -> str:
         return self._manifests.get((_cluster(kubeconfig), namespace, name), "")
 
-    def definitions(self, wanted: Wanted) -> str:
-        del wanted
+    def definitions(self, desired: DesiredRelease) -> str:
+        del desired
         return self.crds
 
-    def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
+    def render(self, desired: DesiredRelease, *, kubernetes: str = "") -> str:
         del kubernetes
-        self.rendered.append(wanted)
-        if refusal := self.refused_renders.get(wanted.name):
+        self.rendered.append(desired)
+        if refusal := self.refused_renders.get(desired.name):
             raise refusal
-        return yaml.safe_dump_all([_object(wanted), *self.hooks])
+        return yaml.safe_dump_all([_object(desired), *self.hooks])
 
-    def _workload(self, wanted: Wanted) -> list[dict[str, Any]]:
+    def _workload(self, desired: DesiredRelease) -> list[dict[str, Any]]:
         """Return what a release has beside its ConfigMap, as Helm writes it."""
-        given = self.workloads.get(wanted.name)
+        given = self.workloads.get(desired.name)
         if given is None:
             return []
-        marks = {"namespace": wanted.namespace, "annotations": _marks(wanted)}
+        marks = {"namespace": desired.namespace, "annotations": _marks(desired)}
         return [{**given, "metadata": {**given["metadata"], **marks}}]
 
 
@@ -204,25 +209,25 @@ def _cluster(kubeconfig: bytes) -> str:
     return str(json.loads(kubeconfig)["cluster"])
 
 
-def _object(wanted: Wanted) -> dict[str, Any]:
+def _object(desired: DesiredRelease) -> dict[str, Any]:
     """Return what a chart consists of: its version, and its values, of which the last ones win."""
     values: dict[str, str] = {}
-    for text in wanted.values:
+    for text in desired.values:
         values |= {key: str(value) for key, value in yaml.safe_load(text).items()}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": f"{wanted.name}-config",
-            "namespace": wanted.namespace,
-            "annotations": _marks(wanted),
+            "name": f"{desired.name}-config",
+            "namespace": desired.namespace,
+            "annotations": _marks(desired),
         },
-        "data": {"chart": wanted.archive.stem, **values},
+        "data": {"chart": desired.archive.stem, **values},
     }
 
 
-def _marks(wanted: Wanted) -> dict[str, str]:
+def _marks(desired: DesiredRelease) -> dict[str, str]:
     return {
-        "meta.helm.sh/release-name": wanted.name,
-        "meta.helm.sh/release-namespace": wanted.namespace,
+        "meta.helm.sh/release-name": desired.name,
+        "meta.helm.sh/release-namespace": desired.namespace,
     }

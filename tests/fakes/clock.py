@@ -19,7 +19,6 @@ class FakeClock:
         self._lock = threading.Lock()
 
     def now(self) -> datetime:
-        """Return the time, aware, in UTC."""
         with self._lock:
             return self._now
 
@@ -63,3 +62,13 @@ class TickingClock(FakeClock):
     def now(self) -> datetime:
         """Return the time, a microsecond later than the last time."""
         return self.advance(timedelta.resolution)
+
+
+class Hand:
+    """A clock's hand that a test moves: seconds, for what takes a function instead of a clock."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at

@@ -228,7 +228,7 @@ DECLARED: dict[Key, tuple[str, ...]] = {
         holder("own", _made("own", "1"), _also("shop.io/v1", "Gadget")),
     ),
 }
-"""What users may declare, each in its variants; `own` and `all` may want the same object.
+"""Manifests that users may apply, each in its variants; `own` and `all` may have one object.
 
 Where `own` loses that to `all` it goes on with its others. Without `continueOnConflict` nothing of
 it would change until the object is free, and what is there in the end would be a question of what
@@ -254,7 +254,7 @@ DECLARED |= {
         holder("own", _made("own", "3"), namespace="fleet"),
     ),
 }
-"""A Profile and a Set: in histories alone, as who comes first decides of several objects."""
+"""A Profile and a Set: only in histories, as the first one owns an object of several."""
 
 DECLARED |= {
     CHECKED: (_checked(50), _checked(60)),
@@ -266,8 +266,8 @@ DECLARED |= {
     CLASSED: (profile("clusterSelector: {matchLabels: {class: rings}}", name="classed"),),
     CLASSED_TEXT: (holder("classed", _made("classed", "1")),),
 }
-"""What nobody declares at random: a profile that is checked at each time, as no draw opens gates;
-and a label that clusters have by what is in them, and what it brings."""
+"""Manifests that no draw applies: a profile that is checked at each time, as no draw opens gates;
+and a label that clusters get by their contents, and its add-on."""
 
 KEYS = [*DRAWN, TEAM, TEAM_SET, TEAM_TEXT, CHECKED, CHECKED_TEXT, CLASS, CLASSED, CLASSED_TEXT]
 
@@ -276,7 +276,7 @@ DECLARED |= {
     TOLD: (trigger("told", origin="heard", more=_ACTION),),
     TOLD_TEXT: (holder("told", _made(_TOLD, "v{{ .CloudEvent.data }}"), annotations=INSTANTIATE),),
 }
-"""What CloudEvents bring; nobody declares it at random, as no draw sends any."""
+"""The add-ons of CloudEvents; nobody applies it at random, as no draw sends any."""
 
 DECLARED |= {
     THEN: (

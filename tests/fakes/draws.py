@@ -78,7 +78,7 @@ STEPS = {
     "host": [st.tuples(st.booleans())],
     "host_down": [st.tuples(_how)],
 }
-"""What may happen; `work` may end with the death of whoever works, `overlap` is two or three."""
+"""The possible moves; `work` may end with the worker's death, `overlap` is two or three."""
 
 ANY = st.one_of(
     *(

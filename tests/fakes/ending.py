@@ -13,19 +13,19 @@ from tests.fakes.fleet import SERVICE
 from tests.fakes.world import Thing, Wish, World
 
 
-def same(what: str, found: Any, wanted: Any) -> None:
+def same(what: str, found: Any, desired: Any) -> None:
     """Compare one thing; a difference says what is too much and what is missing."""
-    if found == wanted:
+    if found == desired:
         return
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        equal = {key for key, value in found.items() if key in wanted and wanted[key] == value}
-        found, wanted = (
+    if isinstance(found, dict) and isinstance(desired, dict):
+        equal = {key for key, value in found.items() if key in desired and desired[key] == value}
+        found, desired = (
             {key: value for key, value in each.items() if key not in equal}
-            for each in (found, wanted)
+            for each in (found, desired)
         )
-    elif isinstance(found, set) and isinstance(wanted, set):
-        found, wanted = found - wanted, wanted - found
-    raise AssertionError(f"{what}: found {found}, and the model wants {wanted}")
+    elif isinstance(found, set) and isinstance(desired, set):
+        found, desired = found - desired, desired - found
+    raise AssertionError(f"{what}: found {found}, and the model wants {desired}")
 
 
 def check(world: World) -> None:
@@ -84,16 +84,18 @@ def check_cluster(world: World, cluster: str) -> None:
 def _check_objects(world: World, cluster: str, owners: dict[Thing, Wish]) -> None:
     """Compare what is there; what others wrote in our place needs only to be there."""
     length = str(len(world.has(cluster) if cluster in world.clusters else {}))
-    wanted = {thing: owner.objects[thing].replace("LEN", length) for thing, owner in owners.items()}
+    desired = {
+        thing: owner.objects[thing].replace("LEN", length) for thing, owner in owners.items()
+    }
     made = world.made(cluster)
     loose = {thing for where, thing in world.anybodys if where == cluster}
     there = {thing: (each.get("data") or {}).get("v", "") for thing, each in made.items()}
     same(
         f"objects in {cluster}",
         {thing: v for thing, v in there.items() if thing not in loose},
-        {thing: v for thing, v in wanted.items() if thing not in loose},
+        {thing: v for thing, v in desired.items() if thing not in loose},
     )
-    same(f"objects missing in {cluster}", loose & wanted.keys() - made.keys(), set())
+    same(f"objects missing in {cluster}", loose & desired.keys() - made.keys(), set())
     same(f"what is not in its order in {cluster}", world.kube(cluster).disordered, [])
     same(f"objects of others removed in {cluster}", world.kube(cluster).wronged, [])
 
@@ -106,8 +108,8 @@ def check_source(world: World, cluster: str) -> None:
         for each in world.matching(cluster, trigger)
         if (source := rig.source_of(world.fleet, trigger[2], cluster))
     }
-    heard = {str(key) for key in world.standing(cluster)}
-    matching |= {(HEARD[2], key) for key in heard}
+    known = {str(key) for key in world.standing(cluster)}
+    matching |= {(HEARD[2], key) for key in known}
     matching |= {("classifier:rings:0", str(key)) for key in world.of_class(cluster)}
     if world.asked(cluster):
         services = map(ObjectKey.of, world.kube(cluster).objects(SERVICE))
@@ -119,7 +121,7 @@ def check_source(world: World, cluster: str) -> None:
         for gvk in rig.kinds(world.fleet, cluster)
         for each in kube.objects(gvk)
     }
-    same(f"observations in {cluster}", rig.observed(world.fleet, cluster), there | heard)
+    same(f"observations in {cluster}", rig.observed(world.fleet, cluster), there | known)
     same(f"health of {cluster}", rig.unwell(world.fleet, cluster), world.unwell(cluster))
     same(f"state of {cluster}", rig.state(world.fleet, cluster), "Healthy")
     digest = hashlib.sha256(world.tokens[cluster].encode()).hexdigest()

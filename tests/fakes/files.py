@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Mapping
 
 from bellhop.errors import InvalidError, MissingError
-from bellhop.ports.files import Downloaded
 from bellhop.ports.kube import Kube
-from bellhop.state.remote_url import Remote
+from bellhop.ports.tools import Downloaded
+from bellhop.state.content import Remote
 
 
 def digest_of(files: Mapping[str, str]) -> str:
@@ -17,7 +17,7 @@ def digest_of(files: Mapping[str, str]) -> str:
 
 
 class FakeFiles:
-    """What URLs serve; `asked` records each download, and for whom it was signed in."""
+    """The contents of URLs; `asked` records each download, and who signed in for it."""
 
     def __init__(self) -> None:
         self.served: dict[str, Mapping[str, str]] = {}

@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -17,17 +17,16 @@ from typing import Any
 
 from bellhop.adapters.kube.transport import user_of
 from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
-from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.database import Database
 from bellhop.adapters.local.queue import SCHEMA, SqliteQueue
-from bellhop.adapters.local.store import SqliteStore
+from bellhop.adapters.local.store import FileBlobs, SqliteStore
 from bellhop.adapters.metrics import Prometheus
 from bellhop.api.kinds import parse_all, read_documents
 from bellhop.catalog.cache import Catalogs
+from bellhop.configuration.notifier import StatusNotifier
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.declarations.apply import ManifestWriter, WrittenManifest
-from bellhop.deploy.handler import Deploy
 from bellhop.deploy.lease import UNKNOWN
 from bellhop.deploy.reconciler import ProfileReconciler
 from bellhop.diagnosis import timeline
@@ -36,7 +35,7 @@ from bellhop.errors import MissingError
 from bellhop.events.evaluator import Evaluator
 from bellhop.ingest.handler import Ingest
 from bellhop.ingest.http import Request, Response
-from bellhop.installation.installation import Inbound, Installation
+from bellhop.installation import Inbound, Installation
 from bellhop.logs import Log
 from bellhop.ports.charts import Helm
 from bellhop.ports.kube import Kube
@@ -44,13 +43,25 @@ from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
 from bellhop.ports.tools import Tools
 from bellhop.rendering.cloud_events import BATCH
-from bellhop.resync.resync import Resyncer
+from bellhop.runtime.handlers import Handlers
+from bellhop.runtime.handlers.configuration import make_status_handler
+from bellhop.runtime.handlers.deploy import make_deploy_table
+from bellhop.runtime.handlers.sweep import make_resync_table
 from bellhop.settings import Settings
+from bellhop.state.cluster import Cluster
 from bellhop.state.consumer import Inbox, Stage
-from bellhop.state.event_log import Bounds
-from bellhop.state.messages import CHARTS, INBOXES, Publisher
+from bellhop.state.deployment import DeploymentStatus
+from bellhop.state.event_log import Bounds, Entry
+from bellhop.state.messages import (
+    CHARTS,
+    INBOXES,
+    Instantiate,
+    Publisher,
+    Resolve,
+    Resync,
+    WriteStatus,
+)
 from bellhop.state.payloads import SHORT
-from bellhop.state.record import Cluster, Entry
 from bellhop.state.records import Records
 from bellhop.state.schedule import Schedule
 from bellhop.state.sealer import Sealer
@@ -62,6 +73,8 @@ from tests.fakes.files import FakeFiles
 from tests.fakes.kube import FakeKube
 
 SERVICE = GVK("", "v1", "Service")
+POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+EAST = "fleet/east"
 
 
 @lru_cache(64)
@@ -149,6 +162,7 @@ class Fleet:
         short: int = SHORT,
         schemas: Mapping[str, int] = SCHEMAS,
     ) -> None:
+        self.folder = folder
         self.clock = clock or FakeClock()
         self.settings = settings or Settings()
         self.hands = hands
@@ -187,7 +201,7 @@ class Fleet:
         publisher = self.publisher = Publisher(queues)
         helm = Helm(self.repositories, self.charts)
         self.tools = Tools(helm, self.kustomizations, self.files)
-        execute = ProfileReconciler(
+        self.reconciler: Any = ProfileReconciler(
             catalogs,
             self.access,
             publisher,
@@ -195,20 +209,25 @@ class Fleet:
             log,
             metrics=Prometheus(LOCAL),
             peers=self.peers,
-            hands=self.hands,
+            pool=self.hands,
             tools=self.tools,
+        )
+        deploy = make_deploy_table(records, catalogs, publisher, self.settings, self.reconciler)
+        deploy[WriteStatus] = make_status_handler(
+            records, catalogs, self.access, self.settings, log, pause=timedelta(0)
+        )
+        follow = StatusNotifier(records, catalogs, publisher).follow
+        # Tests let things happen between the steps of both.
+        bound: Any = deploy
+        self.instantiation: Any = bound[Instantiate].__self__
+        self.resolution: Any = bound[Resolve].__self__
+        self.handlers = make_resync_table(
+            records, catalogs, self.access, publisher, self.settings, log
         )
         self.stages: dict[str, Stage] = {
             "evaluate": Evaluator(records, catalogs, publisher, self.settings, log),
-            "deploy": Deploy(records, catalogs, publisher, execute, self.settings),
-            "sweep": Resyncer(
-                records,
-                catalogs,
-                self.access,
-                publisher,
-                self.settings,
-                log,
-            ),
+            "deploy": Handlers("deploy", deploy, follow),
+            "sweep": Handlers("sweep", self.handlers, follow),
         }
         self.inboxes = {
             name: Inbox(name, self.stages[stage], self.settings, log)
@@ -242,10 +261,33 @@ class Fleet:
         documents = [each for text in texts for each in _read(text)]
         return self.declare.apply(parse_all(documents))
 
+    def deploy(self, *texts: str) -> list[WrittenManifest]:
+        """Declare what YAML says, and work until no message is due."""
+        written = self.apply(*texts)
+        self.pump()
+        return written
+
+    def delete(self, kind: str, name: str, namespace: str = "") -> None:
+        """Delete one manifest, and work until no message is due."""
+        self.declare.delete([(kind, namespace, name)])
+        self.pump()
+
+    def wait(self, time: timedelta = timedelta(hours=1), times: int = 1) -> None:
+        """Let time pass, once or several times, and each time work until no message is due."""
+        for _ in range(times):
+            self.clock.advance(time)
+            self.pump()
+
     def apply_example(self, name: str) -> list[WrittenManifest]:
         """Declare one of the examples of the docs."""
         folder = Path(__file__).parents[2] / "docs" / "examples" / name
         return self.apply(*(path.read_text() for path in sorted(folder.glob("*.yaml"))))
+
+    def status_of(self, profile: str = "own", cluster: str = EAST) -> DeploymentStatus:
+        """Return the deployment status of a profile in a cluster, which must have one."""
+        found = self.records.outcomes.get(cluster, profile)
+        assert found, f"'{profile}' has no status in '{cluster}'"
+        return found.value
 
     def send(self, cluster: str, *items: Mapping[str, Any], token: str = "") -> Response:
         """Send a batch as the forwarder of a cluster does."""
@@ -274,12 +316,12 @@ class Fleet:
         """Delete an object in a cluster, and have that forwarded."""
         key = ObjectKey.of(manifest)
         self.access.clusters[f"fleet/{cluster}"].drop(*key)
-        gone = {
+        deleted = {
             "key": str(key),
             "uid": manifest["metadata"]["uid"],
             "version": int(manifest["metadata"]["resourceVersion"]),
         }
-        assert self.send(cluster, {"gone": gone}).status == 200
+        assert self.send(cluster, {"gone": deleted}).status == 200
 
     def pump(self, *, limit: int = 10_000) -> int:
         """Work until no message is due; return how many were worked on."""
@@ -296,15 +338,29 @@ class Fleet:
             assert worked < limit, "the messages never end"
         return worked
 
+    def drain(self, *inboxes: str) -> int:
+        """Work until nothing is due in some inboxes, each once in their order; all others wait."""
+        worked = 0
+        for inbox in inboxes:
+            while deliveries := self.queues[inbox].receive(10, wait=timedelta(0)):
+                self.work(inbox, deliveries)
+                worked += len(deliveries)
+        return worked
+
+    def resync(self, cluster: str = EAST, *, full: bool = False) -> None:
+        """Resync a cluster, and work until no message is due."""
+        self.publisher.publish([Resync(cluster, full=full)])
+        self.pump()
+
     def work(self, inbox: str, deliveries: Sequence[Delivery]) -> None:
         """Work on deliveries, and settle each, as a worker does."""
         for delivery, result in self.inboxes[inbox].work(deliveries):
             self.queues[inbox].settle(delivery, result)
 
     def ledger(self) -> list[Entry]:
-        """Return the ledger of today."""
+        """Return the event log of today."""
         day = self.clock.now().isoformat()[:10]
-        return [entry for _, entry in timeline.lines(self.records, day)]
+        return [entry for _, entry in timeline.read_day(self.records, day)]
 
     def installation(self) -> Installation:
         """Return it as commands see it; nobody asks it for secrets, and nothing listens."""
@@ -338,6 +394,10 @@ class Fleet:
         """Close the files."""
         self._inboxes.close()
         self.store._store.close()
+
+
+OpenFleet = Callable[..., Fleet]
+"""Opens an installation with other settings than those of the fixture `fleet`."""
 
 
 def cloud_event(subject: str, kind: str = "built", **more: Any) -> dict[str, Any]:

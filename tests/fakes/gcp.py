@@ -196,8 +196,8 @@ class Google:
         if not self.free:
             self.meters.units["read"] += 1
         found = self._documents.get(name)
-        told = {"missing": name} if found is None else {"found": found}
-        return [BatchGetDocumentsResponse.wrap(BatchGetDocumentsResponse.pb()(**told))]
+        answer = {"missing": name} if found is None else {"found": found}
+        return [BatchGetDocumentsResponse.wrap(BatchGetDocumentsResponse.pb()(**answer))]
 
     def _firestore_run_query(self, request: Any) -> Any:
         raw = type(request).pb(request)
@@ -326,7 +326,7 @@ class _Stream(list[Any]):
     """The answers to a query."""
 
     def cancel(self) -> None:
-        """Want no more of them."""
+        """Stop reading them."""
 
 
 def size_of(message: Mapping[str, Any]) -> int:
@@ -336,7 +336,7 @@ def size_of(message: Mapping[str, Any]) -> int:
 
 
 def _range(place: str, sort: str) -> str:
-    """Return where documents lie that one query may want: those of one partition of ours."""
+    """Return where the documents of one query lie: those of one partition of ours."""
     return f"{place}/{sort.partition(':')[0].partition(';')[0]}"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bellhop.extras.health.notifier import HealthNotifier
 from bellhop.logs import Log
-from bellhop.state.consumer import Inbox
-from bellhop.state.messages import INBOXES
+from bellhop.state.messages import CheckHealth
 from tests.fakes.fleet import Fleet
 
 SAYS = """
@@ -51,12 +50,9 @@ spec:
 
 
 class Watched(Fleet):
-    """A fleet that judges its clusters by ClusterHealthChecks, and tells nobody."""
+    """A fleet that evaluates its clusters by ClusterHealthChecks, and notifies nobody."""
 
     def _wire(self) -> None:
         super()._wire()
         log = Log(self.output)
-        stage = HealthNotifier(self.installation(), self.stages["sweep"], log)
-        self.stages["sweep"] = stage
-        for name in (each for each, whose in INBOXES.items() if whose == "sweep"):
-            self.inboxes[name] = Inbox(name, stage, self.settings, log)
+        self.handlers[CheckHealth] = HealthNotifier(self.installation(), log).handle

@@ -1,7 +1,7 @@
 """Plays thousands of histories: `python -m tests.fakes.histories 5000`, or a failure's note.
 
 Four fifths are overlaps, interrupted at every step and at draws of steps; the rest are random
-worlds. Whatever ends wrong is told so that it can be played again; the exit status says whether
+worlds. A wrong end is printed so that it can be played again; the exit status says whether
 anything did. `BELLHOP_ALL_HISTORIES=1` plays those too that are known to end wrong.
 """
 
@@ -42,10 +42,10 @@ def overlaps(number: int, sort: str, count: int, seed: int) -> Result:
             done += 1
             try:
                 play(overlap, chooser)
-            except Exception as error:  # noqa: BLE001 - all are played, and told
-                wrong.append(_told(error))
+            except Exception as error:  # noqa: BLE001 - all are played, and reported
+                wrong.append(_describe(error))
     except Exception as error:  # noqa: BLE001 - it ends wrong with nobody interrupted
-        wrong.append(_told(error))
+        wrong.append(_describe(error))
     return f"{overlap.name} {sort}".strip(), done, wrong
 
 
@@ -74,13 +74,13 @@ def worlds(count: int, seed: int) -> Result:
 
     try:
         world()
-    except Exception as error:  # noqa: BLE001 - all are played, and told
-        return "a world", done, [f"the seed {seed}: {_told(error)}"]
+    except Exception as error:  # noqa: BLE001 - all are played, and reported
+        return "a world", done, [f"the seed {seed}: {_describe(error)}"]
     return "a world", done, []
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play as many histories as asked for, or one that a failure told of."""
+    """Play as many histories as asked for, or one that a failure printed."""
     if arguments and not arguments[0].isdigit():
         again(arguments[0])
         print("ended well")
@@ -118,7 +118,7 @@ def _all(count: int, seed: int) -> Iterator[Result]:
             yield task.result()
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
     return "\n    ".join(line for line in lines if line)
 

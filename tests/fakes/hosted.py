@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bellhop.core.gvk import GVK
-from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.record import DeploymentStatus
+from bellhop.state.cluster import MANAGEMENT
+from bellhop.state.deployment import DeploymentStatus
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
@@ -24,7 +24,7 @@ def local(more: str = "", *, namespace: str = "") -> str:
 
 
 def hosted(*objects: str) -> str:
-    """Return what a profile brings: `own` to its clusters, and what is Local as a template."""
+    """Return a profile's add-ons: `own` to its clusters, and the Local ones as a template."""
     return join(holder("own", config("own")), holder("here", *objects, annotations=TEMPLATE))
 
 

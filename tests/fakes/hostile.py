@@ -51,8 +51,8 @@ class Hostile:
             def answer(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 given = f"{self.headers.get('Authorization')} {self.rfile.read(length).decode()}"
-                told = _SERVED.get(self.path.partition("?")[0])
-                status, body = (200, told) if told else hostile.refuse(given)
+                served = _SERVED.get(self.path.partition("?")[0])
+                status, body = (200, served) if served else hostile.refuse(given)
                 content = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -77,8 +77,8 @@ class Hostile:
         ]
         causes = [{"reason": "FieldValueInvalid", "message": given, "field": given}]
         details = {"name": given, "kind": given, "causes": causes}
-        told = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
-        return code, {**told, "message": f"refused: {given}", "details": details}
+        status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
+        return code, {**status, "message": f"refused: {given}", "details": details}
 
     def kubeconfig(self) -> dict[str, Any]:
         """Return a kubeconfig that leads here."""

@@ -12,7 +12,7 @@ _CALLS = frozenset({"get", "put", "delete", "query"})
 
 
 class Interrupted:
-    """Hands calls on to a store; before the one of a number, something else is done."""
+    """Pass calls on to a store; before the one of a number, something else is done."""
 
     def __init__(self, store: Any, number: int, act: Callable[[], object]) -> None:
         self._store = store

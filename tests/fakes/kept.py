@@ -12,3 +12,9 @@ T = TypeVar("T")
 def value_of(kept: Stored[T] | None) -> T | None:
     """Return a record as it was read, or None where there is none."""
     return kept.value if kept else None
+
+
+def require_value(kept: Stored[T] | None) -> T:
+    """Return a record as it was read; it must be there."""
+    assert kept is not None
+    return kept.value

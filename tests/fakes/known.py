@@ -1,7 +1,7 @@
 """Histories that still end wrong: each by its name, with the reason; nothing else is left out.
 
 A name is that of a step of a World, or of an Overlap, with the sort of its interruptions if only
-those go wrong (see `turns`). `BELLHOP_ALL_HISTORIES=1` plays these too. Whoever cures a defect
+those go wrong (see `turns`). `BELLHOP_ALL_HISTORIES=1` plays these too. A cure for a defect
 takes its line out, and from then on the histories are played each time.
 """
 

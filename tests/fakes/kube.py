@@ -14,12 +14,12 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from bellhop.adapters.kube.builtin import BUILT_IN
+from bellhop.adapters.kube.discovery import BUILT_IN
 from bellhop.core.digest import same
 from bellhop.core.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.errors import (
@@ -33,6 +33,7 @@ from bellhop.ports.kube import Check, Manifest, Page, Unread
 from tests.fakes.rights import Rights
 
 NAMESPACE = GVK("", "v1", "Namespace")
+CONFIG = GVK("", "v1", "ConfigMap")
 _BINDING = GVK("rbac.authorization.k8s.io", "v1", "RoleBinding")
 _CLUSTER_BINDING = _BINDING._replace(kind="ClusterRoleBinding")
 CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -61,7 +62,7 @@ _CLUSTER_SCOPED = {
 }
 _SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _OURS = {"manager": "bellhop", "operation": "Apply"}
-_CHANGES = ("apply", "merge", "merge status", "remove")
+_CHANGES = ("apply", "apply status", "merge", "merge status", "remove")
 _VERBS = ("resource", "served", "get", "list", *_CHANGES, "issuer", "rights", "proxied")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
@@ -103,6 +104,7 @@ class FakeKube:
         """Kinds and names of objects that are larger, or nested deeper, than is taken."""
         self._lock = threading.RLock()
         self._objects: dict[Identity, Manifest] = {}
+        self._applied_status: dict[str, Manifest] = {}
         self._applied: dict[Identity, Manifest] = {}
         self._lists: dict[str, Sequence[Manifest]] = {}
         self._resources = dict(_builtin())
@@ -186,6 +188,29 @@ class FakeKube:
                 if gvk is None or each[:2] == (gvk.group, gvk.kind)
             ]
 
+    def refuse(self, name: str, error: Exception) -> Callable[[], None]:
+        """Refuse to apply an object of a name from now on; return what ends that."""
+        apply = self.apply
+
+        def refusing(manifest: Manifest, **how: Any) -> Any:
+            if manifest["metadata"]["name"] == name:
+                raise error
+            return apply(manifest, **how)
+
+        def end() -> None:
+            self.apply = apply  # type: ignore[method-assign]
+
+        self.apply = refusing  # type: ignore[assignment, method-assign]
+        return end
+
+    def names(self, gvk: GVK = CONFIG) -> list[str]:
+        """Return the names of a kind's objects, in the order of their namespaces and names."""
+        return [each["metadata"]["name"] for each in self.objects(gvk)]
+
+    def data(self) -> dict[str, Mapping[str, str]]:
+        """Return the data of all ConfigMaps by name."""
+        return {each["metadata"]["name"]: each.get("data", {}) for each in self.objects(CONFIG)}
+
     def version(self) -> str:
         """Read the version; nothing is recorded as a call."""
         return self.kubernetes
@@ -205,17 +230,14 @@ class FakeKube:
         return found
 
     def resource(self, gvk: GVK) -> Resource | None:
-        """Find the resource that serves a kind in just this version; None if there is none."""
         self._called(Call("resource", gvk))
         return self._resources.get(gvk)
 
     def served(self, group: str, kind: str) -> Resource | None:
-        """Find the resource of a kind in the version that the cluster prefers."""
         self._called(Call("served", GVK(group, "", kind)))
         return next(iter(self._served(group, kind)), None)
 
     def versions(self, group: str, kind: str) -> tuple[str, ...]:
-        """Name the versions in which a kind is served, the preferred one first."""
         self._called(Call("served", GVK(group, "", kind)))
         return tuple(each.gvk.version for each in self._served(group, kind))
 
@@ -294,20 +316,33 @@ class FakeKube:
     def merge_status(self, manifest: Manifest, *, uid: str) -> None:
         """Merge the status of one life of an object."""
         with self._lock:
-            key = ObjectKey.of(manifest)
-            self._called(Call("merge status", key.gvk, key.namespace, key.name))
-            key, manifest = self._placed(manifest)
-            if "status" not in self._known(key.gvk).subresources:
-                raise InvalidError(
-                    f"the kind of '{key.name}' has no status of its own; leave it out"
-                )
-            there = self._objects.get(key.identity)
-            if there is None or there["metadata"]["uid"] != uid:
-                raise StaleError(f"The {key.gvk.kind} '{key.name}' in {self.cluster!r} is another.")
+            key, manifest, there = self._life("merge status", manifest, uid)
             self._store(key, _patched(there, {"status": manifest["status"]}))
 
+    def apply_status(self, manifest: Manifest, *, uid: str) -> None:
+        """Apply the status of one life of an object: fields applied before and not now go."""
+        with self._lock:
+            key, manifest, there = self._life("apply status", manifest, uid)
+            ours = self._applied_status.get(uid, {})
+            now = {"status": manifest["status"]}
+            merged = _merge(_without(copy.deepcopy(there), ours, now), now)
+            self._applied_status[uid] = copy.deepcopy(now)
+            self._store(key, merged)
+
+    def _life(
+        self, verb: str, manifest: Manifest, uid: str
+    ) -> tuple[ObjectKey, Manifest, Manifest]:
+        key = ObjectKey.of(manifest)
+        self._called(Call(verb, key.gvk, key.namespace, key.name))
+        key, manifest = self._placed(manifest)
+        if "status" not in self._known(key.gvk).subresources:
+            raise InvalidError(f"the kind of '{key.name}' has no status of its own; leave it out")
+        there = self._objects.get(key.identity)
+        if there is None or there["metadata"]["uid"] != uid:
+            raise StaleError(f"The {key.gvk.kind} '{key.name}' in {self.cluster!r} is another.")
+        return key, manifest, there
+
     def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
-        """Merge a patch into one object, in which None takes a field away; say if it was there."""
         with self._lock:
             self._called(Call("merge", gvk, namespace, name))
             self._known(gvk, any_version=True)
@@ -443,7 +478,8 @@ class FakeKube:
         for version in spec["versions"]:
             gvk = GVK(spec["group"], version["name"], spec["names"]["kind"])
             if version.get("served", True):
-                self.serve(Resource(gvk, spec["names"]["plural"], spec["scope"] == "Namespaced"))
+                namespaced, parts = spec["scope"] == "Namespaced", version.get("subresources") or {}
+                self.serve(Resource(gvk, spec["names"]["plural"], namespaced, tuple(parts)))
             else:
                 self._resources.pop(gvk, None)
 

@@ -15,7 +15,7 @@ WIDGET = GVK("shop.io", "v1", "Widget")
 """A kind of a definition that may vanish; sources watch it."""
 
 GADGET = GVK("shop.io", "v1", "Gadget")
-"""Another one; profiles bring it."""
+"""Another one; profiles deploy it."""
 
 CHECKED = "checked"
 """The name of what is touched only where a gate is open; gates are opened, and never shut again."""
@@ -84,7 +84,7 @@ class LivingKube(FakeKube):
             self._applied = copy.deepcopy(backup.applied)
             self._versions = itertools.count(backup.version)
 
-    def gate(self, word: str, *, open: bool) -> None:  # noqa: A002 - as doors are.
+    def gate(self, word: str, *, open: bool) -> None:  # noqa: A002 - as handlers are.
         """Say yes or no to what checks ask for; without a word yes to all."""
         there = self._objects.get(_GATE)
         said = (there or {}).get("data") or {}
@@ -110,7 +110,7 @@ class LivingKube(FakeKube):
             return written
 
     def _keep_order(self, what: str, name: str, number: int) -> None:
-        """Note what is applied before the first is there, or removed before the second is gone."""
+        """Note objects applied before the first exists, or removed before the second is deleted."""
         if self.order is None or name != self.order[number]:
             return
         other = self.order[1 - number]

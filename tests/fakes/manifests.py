@@ -1,6 +1,6 @@
 """What users declare in tests: the smallest source, trigger, profile and holder, to be varied.
 
-Each is the text of one document; what is not said is what most tests want. `join` makes one file
+Each is the text of one document; defaults are those of most tests. `join` makes one file
 of several.
 """
 
@@ -77,8 +77,23 @@ spec:
 """
 
 
+def cluster_set(
+    most: int | None = 1, *, name: str = "active", namespace: str = "", env: str = "production"
+) -> str:
+    """Return a ClusterSet of the clusters with a label `env`; with a namespace it is a Set."""
+    kind, place = ("Set", f", namespace: {namespace}") if namespace else ("ClusterSet", "")
+    limit = "" if most is None else f"  maxReplicas: {most}\n"
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: {kind}
+metadata: {{name: {name}{place}}}
+spec:
+  clusterSelector: {{matchLabels: {{env: {env}}}}}
+{limit}"""
+
+
 def holder(name: str, *objects: str, annotations: str = "", namespace: str = "default") -> str:
-    """Return a ConfigMap that brings objects, as they are or, annotated, as templates."""
+    """Return a ConfigMap that holds objects, as they are or, annotated, as templates."""
     body = textwrap.indent(join(*(each.strip() + "\n" for each in objects)), "    ")
     return f"""
 apiVersion: v1
@@ -90,7 +105,7 @@ data:
 
 
 def config(name: str, data: str = "", *, namespace: str = "default") -> str:
-    """Return a ConfigMap for a holder to bring; `data` is the text of its data, if it has any."""
+    """Return a ConfigMap for a holder to deploy; `data` is the text of its data, if it has any."""
     held = f"data: {{{data}}}\n" if data else ""
     return f"""\
 apiVersion: v1
@@ -108,14 +123,14 @@ GROWS = '{count: "{{ add 1 (int .Resource.data.count) }}"}'
 
 
 def watching(name: str, label: str) -> str:
-    """Return a source of the ConfigMaps with a label, whoever writes them."""
+    """Return a source of the ConfigMaps with a label, in any namespace or one."""
     text = source("ConfigMap", more=f", labelFilters: [{{key: {label}, operation: Has}}]")
     annotations = "annotations: {bellhop.dev/own-writes: ring}"
     return text.replace("{name: watched}", f"{{name: {name}, {annotations}}}")
 
 
 def feeding(name: str, of: str, makes: str, label: str, data: str = GROWS) -> str:
-    """Return a trigger that brings a ConfigMap with a label, and a number that is one higher."""
+    """Return a trigger that deploys a ConfigMap with a label, and a number that is one higher."""
     made = f"""apiVersion: v1
 kind: ConfigMap
 metadata:

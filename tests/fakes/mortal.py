@@ -117,7 +117,7 @@ def kill_before_publishing(
 
 
 def _quiet(args: tuple[Any, ...]) -> bool:
-    """Nobody decides anything by the ledger: its lines are no place to be interrupted."""
+    """The event log decides nothing: its lines are no place to be interrupted."""
     return _shown(args).startswith("ledger")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from bellhop.ingest import signatures
 from bellhop.ingest.http import Caller, Response, caller
 from bellhop.rendering.cloud_events import BATCH, attributes
-from bellhop.state.record import Sender
+from bellhop.state.ingest_policy import Sender
 from tests.fakes.fleet import Fleet
 
 EAST = "fleet/east"
@@ -63,16 +63,16 @@ class Outsider:
         return self.post(body, self.headers(body, **more))
 
     def post(self, body: bytes, headers: Mapping[str, str], media: str = BATCH) -> Response:
-        """Send a request as a front hands it on."""
+        """Send a request as an HTTP front passes it on."""
         found = caller("POST", self.path, headers)
         if isinstance(found, Response):
             return found
         return self.bring(found, body, headers, media)
 
     def bring(self, who: Caller, body: bytes, headers: Mapping[str, str], media: str) -> Response:
-        """Ask for admission by the head, and then bring the body."""
+        """Ask for admission by the head, and then send the body."""
         ingest = self.fleet.ingest
         gate = ingest.admit(who)
         if isinstance(gate, Response):
             return gate
-        return ingest.respond(who.brings(body, media, "", attributes(headers)), gate)
+        return ingest.respond(who.make_request(body, media, "", attributes(headers)), gate)

@@ -20,10 +20,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.service_account import ACCOUNT
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
-from bellhop.forwarder.cluster import ACCOUNT
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery, Process
@@ -153,7 +153,7 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
 
 
 def _listening(port: int) -> socket.socket:
-    """Listen on the Service's port at an address of this machine alone that nobody has."""
+    """Listen on the Service's port at an address of only this machine that is not in use."""
     while True:
         address = ".".join(["127", *(str(random.randint(1, 254)) for _ in range(3))])
         try:

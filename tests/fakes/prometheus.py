@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from infra.lab.http_server import HttpServer, Request, Response
+from tests.lab.http_server import HttpServer, Request, Response
 
 Series = list[tuple[dict[str, str], str]]
 
@@ -15,7 +15,7 @@ Series = list[tuple[dict[str, str], str]]
 class FakePrometheus(HttpServer):
     """Answers instant queries by what `values` has for them; an unknown one finds no series.
 
-    With an `authorization` it refuses whoever does not send that. A `reply` is what it says to
+    With an `authorization` it refuses a client that does not send it. A `reply` is what it says to
     everybody instead.
     """
 
@@ -38,8 +38,8 @@ class FakePrometheus(HttpServer):
 
     def _answer(self, query: str) -> Response:
         if query.count("(") != query.count(")"):
-            told = {"status": "error", "errorType": "bad_data", "error": f"parse error: {query}"}
-            return Response.of(HTTPStatus.BAD_REQUEST, told)
+            error = {"status": "error", "errorType": "bad_data", "error": f"parse error: {query}"}
+            return Response.of(HTTPStatus.BAD_REQUEST, error)
         if query.endswith("]"):
             return _found("matrix", [{"metric": {}, "values": [[1.0, "1"], [2.0, "2"]]}])
         value = self.values.get(query, [])

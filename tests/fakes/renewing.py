@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.logs import Log
 from bellhop.ports.queue import Delivery
 from bellhop.registration.due_renewals import Renewals
-from bellhop.registration.renewal import next_at
+from bellhop.registration.renewal import find_next
+from bellhop.runtime.handlers import Handlers
 from bellhop.state.consumer import Inbox
 from bellhop.state.messages import Renew
 from bellhop.state.schedule import Schedule
@@ -19,15 +20,8 @@ from bellhop.state.schedule import Schedule
 def renewals_due(here: Installation) -> list[str]:
     """Return the clusters whose records say that something is due by now."""
     now = here.records.clock.now()
-    found = ((next_at(each, now), each.key) for each in here.records.clusters.all())
+    found = ((find_next(each, now), each.key) for each in here.records.clusters.all())
     return [key for at, key in sorted((at, key) for at, key in found if at) if at <= now]
-
-
-class NoSweep:
-    """A sweep stage that sweeps nothing."""
-
-    def handle(self, message: Any) -> None:
-        """Let it be."""
 
 
 class Renewer:
@@ -35,7 +29,9 @@ class Renewer:
 
     def __init__(self, here: Installation, queue: Any, log: Log) -> None:
         self._schedule = Schedule(here.records, here.publisher, here.settings, log)
-        self._inbox = Inbox("sweep", Renewals(here, NoSweep(), log), here.settings, log)
+        self._inbox = Inbox(
+            "sweep", Handlers("sweep", {Renew: Renewals(here, log).handle}), here.settings, log
+        )
         self._queue = queue
 
     def tick(self) -> int:

@@ -1,6 +1,6 @@
 """Where histories touch the wiring of a Fleet: processes, batches, messages, and what is recorded.
 
-Worlds and schedules know a fleet by these functions alone, so that ports, stages and records can
+Worlds and schedules know a fleet only by these functions, so that ports, stages and records can
 be redrawn without a word changing in a history.
 """
 
@@ -17,28 +17,28 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.api.source_names import health_source
-from bellhop.core.generated_names import profile_name
+from bellhop.api.names import health_source
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.diagnosis import held_deletions as held
+from bellhop.core.identity import profile_name
+from bellhop.diagnosis import held_deletions
 from bellhop.errors import MissingError, PermanentError
 from bellhop.operations import pause as pausing
-from bellhop.profiles.records.pending_removals import Place
+from bellhop.profiles.records import Place
+from bellhop.state.cluster import MANAGEMENT, Cluster
 from bellhop.state.delays import sweep_timer
-from bellhop.state.management_cluster import MANAGEMENT
 from bellhop.state.messages import INBOXES, Apply, CheckDeletionGuard, Evaluate, Instantiate, Resync
-from bellhop.state.record import Cluster
 from bellhop.state.records import Records
 from bellhop.state.sealer import Sealer
 from bellhop.state.timers import SHARDS, SKEW
 from tests.fakes.fleet import FakeAccess, Fleet
 from tests.fakes.lossy import Losses, LossyQueue
+from tests.fakes.mortal import Fate, Killed, Mortal
 
 STAGES = "sweep evaluate deploy"
 """The stages that are fed by queues, in the order in which a worker looks at them."""
 
 VISIBILITY = timedelta(seconds=121)
-"""After this long a message in hand is given to another, and whatever a worker holds ends."""
+"""After this long a message in flight is given to another, and a worker's leases end."""
 
 MEMORY = Path("/dev/shm")
 
@@ -82,6 +82,14 @@ def interpose(fleet: Fleet, wrap: Wrap) -> None:
     fleet.reread()
 
 
+def make_mortal(fleet: Fleet) -> Fate:
+    """Let an installation die at a call of one of its ports; return what decides at which."""
+    fate, clusters = Fate(), fleet.access.clusters
+    interpose(fleet, lambda name, port: Mortal(name, port, fate))
+    fleet.access.clusters = clusters
+    return fate
+
+
 def process(fleet: Fleet) -> Fleet:
     """Start another process on the same store, queues and clusters; it remembers nothing."""
     another = copy.copy(fleet)
@@ -110,6 +118,28 @@ def release(fleet: Fleet) -> None:
         queue.release()
 
 
+def kill(fleet: Fleet, fate: Fate, steps: int, act: Callable[[], object] | None = None) -> bool:
+    """Work in a process that dies at a step, and begin another; return whether it died by then."""
+    fate.doom(steps)
+    died = True
+    with suppress(Killed):
+        (act or fleet.pump)()
+        died = False
+    fate.revive()
+    fleet.reread()
+    release(fleet)
+    return died
+
+
+def settle(fleet: Fleet, rounds: int = 3) -> None:
+    """Give back what dead workers hold, and do all that is due, longer than any lease."""
+    release(fleet)
+    for _ in range(rounds):
+        fleet.clock.advance(timedelta(seconds=130))
+        tick(fleet)
+        fleet.pump()
+
+
 def tick(fleet: Fleet) -> None:
     """Do what the schedule does: publish what is due, and finish what was abandoned."""
     fleet.schedule.tick()
@@ -117,7 +147,7 @@ def tick(fleet: Fleet) -> None:
 
 
 def resync(fleet: Fleet, times: int) -> None:
-    """Let time pass, and work, until each cluster was resynced so often, by its timer alone."""
+    """Let time pass, and work, until each cluster was resynced so often, only by its timer."""
     # Timers of clusters differ by a tenth.
     left = times * (fleet.settings.sweep_interval * 1.1 + timedelta(seconds=1))
     while left > timedelta(0):
@@ -155,13 +185,13 @@ def beyond_their_pause(fleet: Fleet) -> list[str]:
     return found
 
 
-def ask_sweep(fleet: Fleet, cluster: str, *, full: bool) -> None:
-    """Ask for a sweep as a user or the schedule does."""
+def request_resync(fleet: Fleet, cluster: str, *, full: bool) -> None:
+    """Request a resync as a user or the schedule does."""
     fleet.publisher.publish([Resync(place(cluster), full=full)])
 
 
-def sweep_together(fleet: Fleet) -> None:
-    """Have all clusters swept at one time from now on: of three out of step one always is."""
+def resync_together(fleet: Fleet) -> None:
+    """Resync all clusters at one time from now on: of three out of step one always is."""
     for cluster in fleet.catalogs.current().clusters:
         body = Resync(cluster).message().body
         fleet.records.timers.set(sweep_timer(cluster), fleet.clock.now(), body)
@@ -180,20 +210,20 @@ def echo(fleet: Fleet, cluster: str, destination: str, key: ObjectKey) -> None:
     )
 
 
-def let_go(fleet: Fleet) -> None:
+def release_held(fleet: Fleet) -> None:
     """Release all that is held, as a user does."""
     here = fleet.installation()
-    for each in list(held.held(here)):
+    for each in list(held_deletions.list_held_reports(here)):
         with suppress(MissingError):
             # It came back meanwhile.
-            held.release(here, each.hold.cluster, each.hold.source)
+            held_deletions.release_report(here, each.hold.cluster, each.hold.source)
     with suppress(MissingError):
         # Another release of it was quicker.
         fleet.release()
 
 
 def weigh(fleet: Fleet, cluster: str) -> None:
-    """Have what ended in a cluster weighed, as timers do, and messages that come again."""
+    """Check the deletion guard of a cluster, as timers do, and messages that come again."""
     here = place(cluster)
     sources = fleet.catalogs.current().sources_in(here)
     fleet.publisher.publish(CheckDeletionGuard(here, each) for each in sorted(sources))
@@ -226,11 +256,11 @@ def label(fleet: Fleet, cluster: str, labels: dict[str, str | None]) -> None:
 
 def pause(fleet: Fleet, cluster: str, *, paused: bool) -> None:
     """Pause a cluster or resume it, as a user does."""
-    pausing.pause(fleet.installation(), place(cluster), paused=paused)
+    pausing.pause_cluster(fleet.installation(), place(cluster), paused=paused)
 
 
 def register_host(fleet: Fleet, token: str = "", forwarder: Mapping[str, str] = UNWIRED) -> None:
-    """Register the cluster that hosts what is Local, or is read, as one that rings or does not."""
+    """Register the management cluster or the cluster that is read, with a forwarder or without."""
     at, digest = fleet.clock.now(), hashlib.sha256(token.encode()).hexdigest()
     fleet.declare.register(Cluster("mgmt", HOST, {}, "v1.20.2", digest, at, forwarder))
 
@@ -281,7 +311,7 @@ def matches(fleet: Fleet, cluster: str) -> set[tuple[str, str]]:
 
 
 def unwell(fleet: Fleet, cluster: str) -> dict[str, tuple[bool, set[str]]]:
-    """Return by check whether a cluster is well, and which Services are not."""
+    """Return by check whether a cluster is healthy, and which Services are not."""
     kept = fleet.records.selections.get(place(cluster), health_source("services"))
     found = {str(each.key) for each in kept.value.selected} if kept else set()
     conditions = fleet.records.conditions.of(place(cluster))

@@ -17,7 +17,7 @@ from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.runtime.embedded.state import Embedded
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 
 
 class Silent:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
-from infra.lab.http_server import HttpServer, Request, Response
+from tests.lab.http_server import HttpServer, Request, Response
 
 Answer = bytes | Response | Callable[[Request], Response]
 

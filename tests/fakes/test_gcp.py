@@ -6,11 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.queue import PubsubQueue
-from bellhop.adapters.gcp.secrets import VersionedSecrets
 from bellhop.adapters.gcp.store import FirestoreStore
-from bellhop.errors import BusyError, MissingError, StaleError, TemporaryError, ThrottledError
+from bellhop.errors import BusyError, StaleError, TemporaryError, ThrottledError
 from bellhop.ports.queue import Message
 from bellhop.ports.store import ABSENT, Item
 from tests.benchmarks import fleet_gcp
@@ -121,21 +119,6 @@ def test_what_may_be_published_a_second_is_limited(google: Google, store: Firest
         google.meters.used[second]["Pub/Sub, published bytes", ""] = PUBLISHED
     with pytest.raises(TemporaryError):
         queue.publish([Message({"n": 3}, "g")])
-
-
-def test_keeps_secrets_and_blobs(google: Google) -> None:
-    """As their adapters want them."""
-    services = SimulatedGoogle(google)
-    secrets = VersionedSecrets(services, "bellhop", clock=google.clock)
-    secrets.put("kubeconfig/a", b"x")
-    blobs = CloudBlobs(services, "bucket")
-    blobs.put("one", b"1")
-
-    assert (secrets.read("kubeconfig/a"), blobs.get("one")) == (b"x", b"1")
-    blobs.delete("one")
-    for absent in (lambda: blobs.get("one"), lambda: secrets.read("kubeconfig/b")):
-        with pytest.raises(MissingError):
-            absent()
 
 
 def test_a_small_fleet_loses_nothing_and_meets_no_limit(sizes: GoogleSizes) -> None:

@@ -1,4 +1,4 @@
-"""That histories played by hand are counted, and told when they end wrong."""
+"""Histories played by hand are counted, and printed when they end wrong."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_counts_what_it_plays() -> None:
     assert 14 <= done <= 20
 
 
-def test_tells_what_ends_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each failure is told with what it takes to play it again, and the others are played."""
+def test_prints_histories_that_end_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each failure is printed with what it takes to play it again, and the others are played."""
     broken = Overlap(
         "one of no use", OVERLAPS[0].declared, [], [], {"a": None, "u": [("no such",)]}
     )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes import turns as module
 from tests.fakes.mortal import Fate, Mortal
-from tests.fakes.turns import Drawn, Told, Turns, read, spelled
+from tests.fakes.turns import Drawn, GivenMoves, Turns, read, spelled
 
 
 class Diary:
@@ -61,10 +61,10 @@ class Play:
     ],
 )
 def test_moves_decide(moves: str, lines: str, died: str) -> None:
-    """Each step is the actor's to whom the moves gave the turn."""
+    """Each step is that of the actor which the moves named."""
     play = Play()
 
-    turns = play.run(Told(read(moves)))
+    turns = play.run(GivenMoves(read(moves)))
 
     assert "".join(play.diary.lines) == lines
     assert turns.died == set(died)
@@ -72,7 +72,7 @@ def test_moves_decide(moves: str, lines: str, died: str) -> None:
 
 
 def test_the_dead_call_nothing() -> None:
-    """Whoever died makes no further call, also in what it tidies up."""
+    """A dead actor makes no further call, also in its clean-up."""
     play = Play()
 
     def act() -> None:
@@ -82,21 +82,21 @@ def test_the_dead_call_nothing() -> None:
         finally:
             play.port.write("c")
 
-    play.fate.turns = Turns({"one": act}, Told({2: "!"}), later=play.diary.later)
+    play.fate.turns = Turns({"one": act}, GivenMoves({2: "!"}), later=play.diary.later)
     play.fate.turns.run()
 
     assert play.diary.lines == ["a"]
 
 
-def test_what_was_drawn_can_be_told_again() -> None:
-    """The moves of a seed, told, are the same history; other seeds are others."""
+def test_drawn_moves_can_be_played_again() -> None:
+    """The printed moves of a seed are the same history; other seeds are others."""
     histories = set()
     for seed in range(40):
-        drawn, told = Play(), Play()
+        drawn, replayed = Play(), Play()
         turns = drawn.run(Drawn(seed, rare=3, kinds="!+"))
-        again = told.run(Told(read(spelled(turns.moves))))
+        again = replayed.run(GivenMoves(read(spelled(turns.moves))))
 
-        assert told.diary.lines == drawn.diary.lines
+        assert replayed.diary.lines == drawn.diary.lines
         assert (again.moves, again.died) == (turns.moves, turns.died)
         histories.add("".join(drawn.diary.lines))
 
@@ -112,13 +112,13 @@ def test_one_with_nothing_to_do_waits_for_the_others() -> None:
             play.port.write("watched")
 
     actors = {"watch": watch, "b": play.act("b")}
-    play.fate.turns = Turns(actors, Told({2: "watch"}), later=play.diary.later)
+    play.fate.turns = Turns(actors, GivenMoves({2: "watch"}), later=play.diary.later)
     play.fate.turns.run()
 
     assert play.diary.lines == ["b", "watched", "b", "b", "watched"]
 
 
-def test_tells_who_never_ends() -> None:
+def test_names_the_actor_that_never_ends() -> None:
     """Actors that keep each other busy fail with what they did at last."""
     play = Play()
 
@@ -126,13 +126,13 @@ def test_tells_who_never_ends() -> None:
         while True:
             play.port.write("again")
 
-    play.fate.turns = Turns({"a": for_ever}, Told({}), later=play.diary.later, limit=50)
+    play.fate.turns = Turns({"a": for_ever}, GivenMoves({}), later=play.diary.later, limit=50)
 
     with pytest.raises(AssertionError, match=r"never end; moves none; at last .*a: diary write"):
         play.fate.turns.run()
 
 
-def test_tells_who_waits_for_what_another_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_the_actor_that_waits_for_a_held_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock held by somebody without the turn is a failure, not a test that hangs."""
     monkeypatch.setattr(module, "_PATIENCE", 0.2)
     play = Play()
@@ -142,7 +142,7 @@ def test_tells_who_waits_for_what_another_holds(monkeypatch: pytest.MonkeyPatch)
         with lock:
             play.port.write("held")
 
-    play.fate.turns = Turns({"a": hold, "b": hold}, Told({1: "b"}), later=play.diary.later)
+    play.fate.turns = Turns({"a": hold, "b": hold}, GivenMoves({1: "b"}), later=play.diary.later)
 
     with pytest.raises(AssertionError, match="'b' has the turn and waits for what another holds"):
         play.fate.turns.run()
@@ -156,7 +156,7 @@ def test_an_actors_error_is_the_historys() -> None:
         message = "not so"
         raise LookupError(message)
 
-    play.fate.turns = Turns({"a": fail, "b": play.act("b")}, Told({}), later=play.diary.later)
+    play.fate.turns = Turns({"a": fail, "b": play.act("b")}, GivenMoves({}), later=play.diary.later)
 
     with pytest.raises(LookupError, match="not so"):
         play.fate.turns.run()

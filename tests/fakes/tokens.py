@@ -1,4 +1,4 @@
-"""Tokens of service accounts, made by another library than the one that judges them."""
+"""Tokens of service accounts, made by another library than the one that checks them."""
 
 from __future__ import annotations
 

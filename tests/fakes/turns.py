@@ -1,8 +1,8 @@
-"""Several actors of whom exactly one has the turn: who goes on is decided at every call they make.
+"""Several actors of which exactly one has the turn: each call that they make decides the next one.
 
 Actors are threads, but never two run at once. Before each call to a port the one that has the
 turn asks; the answer is a move: go on, give the turn to another, give it to another after so much
-time that whatever was held has run out (both then believe to hold it), or die. Moves alone decide
+time that every lease has run out (both then believe to hold it), or die. Only moves decide
 a history: the same moves over the same actors are the same history, so that what failed can be
 played again from one line such as `12:b 30:c+ 41:!`.
 """
@@ -37,8 +37,8 @@ class Chooser(Protocol):
         ...
 
 
-class Told:
-    """Plays the moves it was told; where there is none, or none that can be made, all go on."""
+class GivenMoves:
+    """Plays the given moves; where there is none, or none that can be made, all go on."""
 
     def __init__(self, moves: Moves) -> None:
         self._moves = moves
@@ -135,7 +135,7 @@ class Turns:
             if seen == self.steps:
                 raise AssertionError(
                     f"'{self._current}' has the turn and waits for what another holds;"
-                    f" {self._told()}"
+                    f" {self._describe()}"
                 )
             seen = self.steps
         for thread in self._threads:
@@ -144,7 +144,7 @@ class Turns:
             raise self._errors[0]
 
     def acting(self) -> str:
-        """Return which actor asks; "" for whoever is none."""
+        """Return which actor asks; "" for a thread that is none."""
         return self._names.get(threading.get_ident(), "")
 
     def step(self, call: Callable[[], str], *, quiet: bool = False) -> None:
@@ -166,7 +166,7 @@ class Turns:
         if self.steps > self._limit - _LAST:
             self._calls.append(f"{me}: {call()}")
         if self.steps > self._limit:
-            self._stop(AssertionError(f"the actors never end; {self._told()}"))
+            self._stop(AssertionError(f"the actors never end; {self._describe()}"))
             raise _Stopped
         self._idle.discard(me)
         move = self._chooser.choose(self.steps, me, self._ready)
@@ -198,7 +198,7 @@ class Turns:
                 act()
         except (Killed, _Stopped):
             pass
-        except BaseException as error:  # noqa: BLE001 - it is the history's to tell
+        except BaseException as error:  # noqa: BLE001 - the history reports it
             self._stop(error)
         self._ready.remove(name)
         self._idle.discard(name)
@@ -215,7 +215,7 @@ class Turns:
     def _hand_over(self, me: str, other: str) -> None:
         if me == other:
             return
-        # Whoever is interrupted comes back last: one move lets all others finish meanwhile.
+        # An interrupted actor comes back last: one move lets all others finish meanwhile.
         self._ready.remove(me)
         self._ready.append(me)
         self._current = other
@@ -228,5 +228,5 @@ class Turns:
         self._errors.append(error)
         self._stopped = True
 
-    def _told(self) -> str:
+    def _describe(self) -> str:
         return f"moves {spelled(self.moves) or 'none'}; at last {self._calls[-_LAST:]}"

@@ -18,13 +18,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.core.generated_names import profile_name
 from bellhop.core.gvk import GVK, ObjectKey, Resource
+from bellhop.core.identity import profile_name
 from bellhop.errors import DeniedError, MissingError, TemporaryError, UnreachableError
 from bellhop.operations import rollback
 from bellhop.rendering.cloud_events import CloudEvent
 from bellhop.settings import Settings
-from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.cluster import MANAGEMENT
 from tests.fakes import rig
 from tests.fakes.declared import (
     ALIVE,
@@ -78,7 +78,7 @@ ACCOUNT = GVK("", "v1", "ServiceAccount")
 CLUSTERS = ("east", "west")
 NAMES = ("a", "b")
 MADE = "made"
-"""Namespace of all that profiles bring."""
+"""Namespace of all objects that profiles deploy."""
 
 _SECOND = timedelta(seconds=1)
 _KINDS = {"Service": SERVICE, "ServiceAccount": ACCOUNT, "Widget": WIDGET}
@@ -102,7 +102,7 @@ Thing = tuple[str, str]
 
 @dataclass(frozen=True)
 class Wish:
-    """A profile as the model wants it: who it is, where it goes, and what it brings."""
+    """A profile in the model: who it is, where it goes, and its objects."""
 
     name: str
     tier: int
@@ -128,7 +128,7 @@ class World:
         # Others' objects are adopted, and may not be removed: the model need not know who asked.
         # Nor does it know the deletion guard, which holds whatever takes all of a small cluster.
         settings = Settings(adopt="always", hold_share=0)
-        # What a sweep finds did not ring.
+        # A resync finds it: it sent no event.
         if rung:
             settings = replace(settings, sweep_interval=timedelta(days=365))
         self.rung = rung
@@ -156,7 +156,7 @@ class World:
         self.began = self.fleet.clock.now()
         self.ahead = timedelta(0)
         self.anybodys: set[tuple[str, Thing]] = set()
-        """Objects that others wrote where ours were, or that a backup brought back."""
+        """Objects that others wrote where ours were, or that a backup restored."""
         for name in clusters:
             self.fleet.access.clusters[f"fleet/{name}"] = LivingKube(f"fleet/{name}")
             self.labels[name] = {"env": "production", "dep": "eng"}
@@ -218,8 +218,8 @@ class World:
             return
         self.kube(cluster).drop(*key)
         metadata = there[0]["metadata"]
-        gone = {"key": str(key), "uid": metadata["uid"], "version": metadata["resourceVersion"]}
-        self._push(cluster, {"gone": gone}, push)
+        deleted = {"key": str(key), "uid": metadata["uid"], "version": metadata["resourceVersion"]}
+        self._push(cluster, {"gone": deleted}, push)
 
     def do_anew(self, cluster: str, kind: str, name: str, v: int, push: str) -> None:
         """Delete an object and write another one under its name; of the first nobody hears."""
@@ -255,15 +255,15 @@ class World:
         self.kube(cluster).define(WIDGET, there=there)
 
     def do_gadgets(self, cluster: str, there: bool) -> None:
-        """Delete the definition of what profiles bring, or define it again."""
+        """Delete the definition of the profiles' objects, or define it again."""
         self.kube(cluster).define(GADGET, there=there)
 
     def do_hand(self, cluster: str, which: int) -> None:
-        """Delete what a profile brought, by hand."""
+        """Delete a profile's object, by hand."""
         self._take_away(cluster, which)
 
     def do_foreign(self, cluster: str, which: int) -> None:
-        """Delete what a profile brought, and put something else in its place."""
+        """Delete a profile's object, and put something else in its place."""
         thing = self._take_away(cluster, which)
         if thing is not None:
             self.anybodys.add((cluster, thing[0]))
@@ -276,13 +276,13 @@ class World:
         self.backups[cluster] = self.kube(cluster).backup()
 
     def do_restore(self, cluster: str) -> None:
-        """Bring a cluster back to its backup; what had been withdrawn since is nobody's."""
+        """Restore a cluster from its backup; objects withdrawn since are nobody's."""
         if cluster in self.backups:
             self.kube(cluster).restore(self.backups[cluster])
             self.anybodys |= {(cluster, thing) for thing in self.made(cluster)}
 
     def do_replace(self, cluster: str) -> None:
-        """Make a cluster anew, empty, under its name."""
+        """Re-create a cluster, empty, under its name."""
         key = f"fleet/{cluster}"
         self.fleet.access.clusters[key] = LivingKube(key)
         self.backups.pop(cluster, None)
@@ -332,27 +332,27 @@ class World:
             self._insist(lambda: rollback.undo(self.fleet.installation(), "own"))
 
     def do_raise(self, variant: int) -> None:
-        """Bring the same object, in an older or newer apiVersion."""
+        """Deploy the same object, in an older or newer apiVersion."""
         self._declare(OWN_TEXT, 2 + variant % 2)
 
     def do_gadget(self) -> None:
-        """Bring an object of a kind whose definition may vanish."""
+        """Deploy an object of a kind whose definition may vanish."""
         self._declare(OWN_TEXT, 4)
 
     def do_flip(self, form: int) -> None:
-        """Delete a trigger and make it anew, maybe for all objects instead of each."""
+        """Delete and re-create a trigger, maybe for all objects instead of each."""
         self.form = form
         self.do_delete(STEPS.index(FLIP))
         self._declare(FLIP, form)
 
     def do_sweep(self, cluster: str, full: bool) -> None:
-        """Ask for a sweep."""
+        """Request a resync."""
         with self._mourned():
-            rig.ask_sweep(self.fleet, cluster, full=full)
+            rig.request_resync(self.fleet, cluster, full=full)
 
     def do_release(self) -> None:
-        """Let go all that is held."""
-        self._insist(lambda: rig.let_go(self.fleet))
+        """Release all that is held."""
+        self._insist(lambda: rig.release_held(self.fleet))
 
     def do_weigh(self, cluster: str) -> None:
         """Let those who count what ended do so, whether it is time for it or not."""
@@ -435,12 +435,12 @@ class World:
         self.do_clock(0)
 
     def do_patience(self) -> None:
-        """Try what fails until it is given up."""
+        """Try a failing message until it is dead-lettered."""
         for _ in range(14):
             self.do_work(61, rig.STAGES, 0)
 
     def do_dead(self) -> None:
-        """Replay what was given up."""
+        """Replay dead letters."""
         with self._mourned():
             rig.replay_dead(self.fleet)
 
@@ -456,7 +456,7 @@ class World:
                         break
 
     def do_doom(self, steps: int) -> None:
-        """Let whoever acts next die at a step."""
+        """Let the next actor die at a step."""
         self.fate.doom(steps)
 
     def do_overlap(self, workers: int, seed: int, kinds: str) -> None:
@@ -551,7 +551,7 @@ class World:
             self._send(cluster, item)
 
     def _send(self, cluster: str, item: dict[str, Any]) -> None:
-        # Whoever has no answer sends again; what follows may be its death.
+        # An actor without an answer sends again; what follows may be its death.
         self.late.append((cluster, item))
         reply = None
         with self._mourned():
@@ -608,9 +608,9 @@ class World:
     # The end ------------------------------------------------------------------------------
 
     def heal(self) -> None:
-        """Let everybody answer, everything be sent, and time pass; sweep each cluster.
+        """Let everybody answer, everything be sent, and time pass; resync each cluster.
 
-        Once, unless something happened of which more sweeps have to agree.
+        Once, unless something happened that more resyncs have to confirm.
         """
         self.fate.revive()
         self.refusing.clear()
@@ -632,9 +632,9 @@ class World:
             if key[0] == "ConfigMap" and key in self.ever - {*self.declared}:
                 self._declare(key, 0)
         rig.replay_dead(self.fleet)
-        self._ring_alone()
+        self._check_without_resync()
         if self.hosted:
-            rig.sweep_together(self.fleet)
+            rig.resync_together(self.fleet)
         for _ in range(self.sweeps):
             self.fleet.clock.advance(timedelta(seconds=61))
             rig.tick(self.fleet)
@@ -656,22 +656,22 @@ class World:
         for _ in range(_ROUNDS):
             if not self.fleet.pump():
                 return
-            # Longer than a message stays in a dead worker's hands, and than its lease.
+            # Longer than a dead worker's message stays in flight, and than its lease.
             self.fleet.clock.advance(timedelta(seconds=130))
             rig.tick(self.fleet)
         raise AssertionError(f"after {_ROUNDS} rounds there is work still")
 
-    def _ring_alone(self) -> None:
-        """See that what is read is followed already, and what becomes of it now: no sweep helps.
+    def _check_without_resync(self) -> None:
+        """Check that changes of read objects are followed already, without the help of a resync.
 
-        Where sweeps help, nobody sees that.
+        Where resyncs help, nobody sees that.
 
         Raises:
             AssertionError: a cluster has something else.
         """
         if not self.rung:
             return
-        # What the dead had in hand is given to others.
+        # The dead worker's messages are given to others.
         self.fleet.clock.advance(rig.VISIBILITY)
         rig.tick(self.fleet)
         for v in (None, 7, 8):
@@ -685,7 +685,7 @@ class World:
                     assert made == wish.objects, f"{cluster} has not followed what is read"
 
     def wishes(self) -> list[Wish]:
-        """Return what the model wants: a function of what is, not of what was."""
+        """Return the model's desired state: a function of what is, not of what was."""
         found = [self._own()] if OWN in self.declared else []
         found += [self._team()] if TEAM in self.declared else []
         found += [self._checked()] if CHECKED in self.declared else []
@@ -699,7 +699,7 @@ class World:
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
-            found += self._told(cluster)
+            found += self._cloud_event_wishes(cluster)
         return found
 
     def standing(self, cluster: str) -> dict[ObjectKey, tuple[str, int]]:
@@ -720,7 +720,7 @@ class World:
         keys = {ObjectKey.of(each): each["metadata"]["labels"].get("ring") for each in services}
         if variant == 1:
             return [key for key in keys if key.name == "b"]
-        return [key for key, ring in keys.items() if ring == "yes"]
+        return [key for key, labelled in keys.items() if labelled == "yes"]
 
     def asked(self, cluster: str) -> bool:
         """Say whether a cluster's health is asked for."""
@@ -728,7 +728,7 @@ class World:
         return declared and self.labels[cluster].get("env") == "production"
 
     def unwell(self, cluster: str) -> dict[str, tuple[bool, set[str]]]:
-        """Return by check whether a cluster is well, and what in it is not."""
+        """Return by check whether a cluster is healthy, and what in it is not."""
         if not self.asked(cluster):
             return {}
         wrong = {"1"} if self.declared[HEALTH] == 0 else {"1", "2", "3"}
@@ -748,7 +748,7 @@ class World:
         there = {name for name in self.clusters if self.has(name).get("class") == "rings"}
         return Wish("classed", 100, frozenset(there), {("ConfigMap", "classed"): "1"})
 
-    def _told(self, cluster: str) -> list[Wish]:
+    def _cloud_event_wishes(self, cluster: str) -> list[Wish]:
         return [
             Wish(
                 profile_name(TOLD[2], f"fleet/{cluster}", str(key)),
@@ -794,7 +794,7 @@ class World:
         return Wish("own", (50, 200, 50)[variant], frozenset(clusters), objects)
 
     def _team(self) -> Wish:
-        """Return what the Profile wants, which has the name of the ClusterProfile."""
+        """Return the objects of the Profile, which has the name of the ClusterProfile."""
         by_set = {None: set(), 0: self._engineering(), 1: {"west"}}
         clusters = (
             self._engineering(),
@@ -820,7 +820,7 @@ class World:
         return Wish("lasting", 100, frozenset(self._engineering()), objects)
 
     def _hosting(self) -> Iterator[Wish]:
-        """Yield what a profile brings to its clusters, and for them to the one that hosts it."""
+        """Yield a profile's objects in its clusters, and for them in the one that hosts it."""
         clusters = {"west"} if self.declared[LOCAL] else self._engineering()
         clusters &= {*self.clusters}
         near = {("ConfigMap", "near"): str(self.declared[NEAR_TEXT] + 1)}

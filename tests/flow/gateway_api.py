@@ -1,4 +1,4 @@
-"""The Gateway API of a cluster of the lab: as much of HTTPRoutes as examples bring."""
+"""The Gateway API of a cluster of the lab: as much of HTTPRoutes as examples deploy."""
 
 from __future__ import annotations
 

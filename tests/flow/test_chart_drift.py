@@ -90,7 +90,7 @@ def web(flow: Flow, tmp_path: Path) -> Iterator[Deployed]:
         one.apply("one")
         one.apply("two")
         eventually("the webhook for charts is there", one.sends_events)
-        eventually("a change is corrected", lambda: corrected(one))
+        eventually("a change is corrected", lambda: corrected(one), patience=90)
         yield one
 
 
@@ -99,7 +99,7 @@ def corrected(web: Deployed) -> bool:
     # The same value again would change nothing, and send no event.
     web.flow.source.patch(CONFIG, {"data": {"greeting": f"theirs {time.monotonic()}"}})
     try:
-        eventually("the greeting is the chart's", lambda: web.greeting() == "two", patience=5)
+        eventually("the greeting is the chart's", lambda: web.greeting() == "two", patience=10)
     except AssertionError:
         return False
     return True

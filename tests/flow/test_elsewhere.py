@@ -1,4 +1,4 @@
-"""What templates read in a real `mgmt/mgmt` is followed as it rings, in another real cluster."""
+"""Changes of template reads in a real `mgmt/mgmt` reach another real cluster by events."""
 
 from __future__ import annotations
 
@@ -11,26 +11,19 @@ from typing import Any
 import pytest
 
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.registration.forwarder_manifests import NAME, WEBHOOK
-from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.cluster import MANAGEMENT
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import SETTINGS, InProcessStand
+from tests.flow.conftest import HOOKS, SETTINGS, InProcessStand, await_calls, list_watched
 from tests.waiting import eventually
 
-HOOKS = ObjectKey(
-    GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), "", NAME
-)
 DEFINITION = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 WIDGET = ObjectKey(GVK("shop.io", "v1", "Widget"), "default", "price")
 SHOP = ObjectKey(GVK("", "v1", "Service"), "default", "shop")
 LATER = ObjectKey(GVK("", "v1", "Service"), "default", "later")
 MADE = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "made")
-_SECONDS = 10.0
-"""For which a change is waited for; sweeps are minutes apart."""
-
 PROFILE = """
 apiVersion: config.projectsveltos.io/v1beta1
 kind: ClusterProfile
@@ -106,15 +99,13 @@ class Read:
         return False
 
     def rings(self) -> list[str]:
-        """Name the resources of which every object rings."""
-        hooks = (self.host.get(HOOKS) or {}).get("webhooks") or []
-        rules = [rule for each in hooks if WEBHOOK in each["name"] for rule in each["rules"]]
-        return sorted(rule["resources"][0] for rule in rules)
+        """Name the resources of which every object is sent."""
+        return list_watched(self.host.get(HOOKS))
 
     def follows(self, key: str, value: str) -> None:
-        """Wait until a change has been rendered, sooner than any sweep."""
+        """Wait until a change has been rendered, sooner than any resync: they are minutes apart."""
         begun = time.monotonic()
-        eventually(f"{key} is {value!r}", lambda: self.said().get(key) == value, patience=_SECONDS)
+        eventually(f"{key} is {value!r}", lambda: self.said().get(key) == value)
         print(f"{key} was {value!r} after {time.monotonic() - begun:.2f} s")
 
 
@@ -137,16 +128,18 @@ def read(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) 
         stand.close()
 
 
-def test_what_is_read_is_followed_as_it_rings(read: Read, tmp_path: Path) -> None:
+def test_changes_of_read_objects_are_followed_by_events(
+    read: Read, tmp_path: Path, source_cluster: Cluster
+) -> None:
     """What was missing comes, each kind changes, what is optional comes and goes: in seconds.
 
-    Once nobody reads them any more, the kinds ring no more, and no record is left.
-    It takes seconds: six changes in turn go through all stages.
+    Once nobody reads them any more, the kinds are no longer sent, and no record is left.
     """
     (tmp_path / "reads.yaml").write_text(PROFILE)
     read.stand.do("apply", "-f", str(tmp_path / "reads.yaml"))
     eventually("both kinds ring", lambda: read.rings() == ["services", "widgets"])
     read.stand.settle(MANAGEMENT)
+    await_calls(source_cluster)
     assert read.said() == {}
     read.host.create(service("shop", "yes"))
     read.host.create(widget("5"))
@@ -164,6 +157,6 @@ def test_what_is_read_is_followed_as_it_rings(read: Read, tmp_path: Path) -> Non
 
     read.stand.do("delete", "-f", str(tmp_path / "reads.yaml"))
     eventually("it is withdrawn", lambda: read.destination.get(MADE) is None)
+    eventually("nothing is noted", lambda: not [*read.stand.records().readers.kinds()])
     read.stand.settle(MANAGEMENT)
     assert read.rings() == []
-    assert list(read.stand.records().readers.kinds()) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import socket
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,7 +21,8 @@ from bellhop.runtime.embedded import serve as serving
 from bellhop.runtime.embedded.serve import running
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
+from infra.lab.port import free_port
 
 LIMIT = 100_000
 TOKEN = hashlib.sha256(b"east").hexdigest()
@@ -48,49 +48,24 @@ def sentence(answer: urllib3.BaseHTTPResponse) -> str:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "headers", "body", "status", "expected"),
+    ("method", "path", "body", "status", "expected"),
     [
-        pytest.param("GET", "/", {}, None, 404, "events go to /clusters", id="another path"),
-        pytest.param("GET", "/clusters/fleet/east", {}, None, 405, "by POST", id="another verb"),
-        pytest.param("POST", "/clusters/fleet/east", {}, "{}", 401, "the token is not", id="none"),
-        pytest.param(
-            "POST",
-            "/clusters/fleet/east",
-            {"Authorization": "Bearer stranger"},
-            "{}",
-            401,
-            "the token is not the one of cluster 'fleet/east'",
-            id="a stranger's token",
-        ),
-        pytest.param(
-            "POST",
-            "/clusters/fleet/east",
-            {"Authorization": "Bearer east"},
-            "x" * (LIMIT + 1),
-            413,
-            f"the limit is {LIMIT}",
-            id="too large",
-        ),
+        pytest.param("GET", "/", None, 404, "events go to /clusters", id="another path"),
         pytest.param(
             "POST",
             "/clusters/fleet/east/stranger",
-            {},
             "x" * (LIMIT + 1),
             401,
             "the token is not the one of cluster 'fleet/east'",
-            id="too large from a stranger",
-        ),
-        pytest.param(
-            "POST", "/clusters/fleet/east/east", {}, "{", 400, "not JSON", id="token in the path"
+            id="too large from an unauthenticated client",
         ),
         pytest.param(
             "POST",
             "/clusters/fleet/east/east",
-            {"Content-Type": "text/yaml"},
-            "{}",
-            415,
-            "send it as application/json",
-            id="another type",
+            "x" * (LIMIT + 1),
+            413,
+            f"the limit is {LIMIT}",
+            id="too large",
         ),
     ],
 )
@@ -98,7 +73,6 @@ def test_answers_bad_requests_with_a_sentence(
     ingest: tuple[urllib3.PoolManager, str],
     method: str,
     path: str,
-    headers: dict[str, str],
     body: Any,
     status: int,
     expected: str,
@@ -106,7 +80,7 @@ def test_answers_bad_requests_with_a_sentence(
     """Each mistake has its status and its sentence, and the next request is served."""
     pool, url = ingest
 
-    answer = pool.request(method, url + path, headers=headers, body=body, retries=False)
+    answer = pool.request(method, url + path, body=body, retries=False)
 
     assert answer.status == status
     assert expected in sentence(answer)
@@ -144,8 +118,7 @@ def test_answers_an_admission_review(ingest: tuple[urllib3.PoolManager, str]) ->
 
 def test_is_known_by_the_name_that_it_advertises(tmp_path: Path) -> None:
     """Clusters are given that URL, and the certificate is good for it."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     url = "https://bellhop.example.com:8443"
     log = Log(io.StringIO())
     with running(tmp_path, Settings(), log, "127.0.0.1", port, f"{url}/") as given:
@@ -162,10 +135,8 @@ def test_is_known_by_the_name_that_it_advertises(tmp_path: Path) -> None:
     ("method", "path", "body", "status"),
     [
         pytest.param("GET", "/healthz", b"", 200, id="health"),
-        pytest.param("GET", "/clusters/fleet/east", b"", 405, id="another verb"),
         pytest.param("POST", "/clusters/fleet/east/stranger", b"{}", 401, id="a stranger"),
         pytest.param("POST", "/clusters/fleet/east/east", b"x" * (LIMIT + 1), 413, id="too large"),
-        pytest.param("POST", "/clusters/fleet/east/east", b"{", 400, id="no JSON"),
     ],
 )
 def test_answers_alike_behind_another_server(

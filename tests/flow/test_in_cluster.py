@@ -1,4 +1,4 @@
-"""A cluster whose forwarder is a Service in it: what `register --install` brings really rings."""
+"""A cluster whose forwarder is a Service in it: after `register --install` it sends events."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ REGISTER = (
     *("--labels", "env=production"),
 )
 ONE_MOMENT = 3.0
-"""In which what rang is in the ledger, even on a busy machine."""
+"""In which a sent event is in the event log, on a machine that is not busy."""
 
 
-class Ringing:
+class InstalledForwarder:
     """A cluster that was registered with --install, and somebody who works in it."""
 
     def __init__(self, stand: Stand, pod: Pod, user: User) -> None:
@@ -46,41 +46,37 @@ class Ringing:
         self._numbers = count()
 
     def configuration(self) -> dict[str, Any]:
-        """Read what makes the API server ring."""
+        """Read the webhook configuration of the API server."""
         return self.pod.admin.get(WEBHOOK, "", NAME) or {}
 
-    def await_ring(self, *, patience: float = 60) -> None:
-        """Wait until something that happens now rings; API servers follow within two seconds."""
-        eventually(
-            "the Service is called", lambda: self.rings(patience=ONE_MOMENT), patience=patience
-        )
+    def await_event(self, *, patience: float = 60) -> None:
+        """Wait until a change now sends an event; API servers follow within two seconds."""
+        made: set[str] = set()
+        eventually("the Service is called", lambda: self.sends_event(made), patience=patience)
 
-    def rings(self, *, patience: float) -> bool:
-        """Have something happen, and say whether the ledger has it as rung."""
-        name = f"shop-{next(self._numbers)}"
+    def sends_event(self, made: set[str]) -> bool:
+        """Make another change, and say whether the event log has one as sent by a webhook."""
+        made.add(name := f"shop-{next(self._numbers)}")
         labels = {"team": "web"}
         metadata = {"name": name, "labels": labels}
         self._user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + ONE_MOMENT
         while time.monotonic() < deadline:
-            if name in _rang(self.stand):
+            if made & _sent_names(self.stand):
                 return True
             time.sleep(0.1)
         return False
 
 
-def _rang(stand: Stand) -> set[str]:
-    """Return the names of what the ledger says to have rung."""
-    lines = timeline.read(stand.records(), datetime.now(UTC) - timedelta(hours=1))
+def _sent_names(stand: Stand) -> set[str]:
+    """Return the names of the objects in the event log that a webhook sent."""
+    lines = timeline.read_since(stand.records(), datetime.now(UTC) - timedelta(hours=1))
     return {entry.object.rsplit("/", 1)[1] for _, entry in lines if entry.what == "rang"}
 
 
 @pytest.fixture
-def ringing(tmp_path: Path, source_cluster: Cluster) -> Iterator[Ringing]:
-    """Serve, register with --install, run the pod that this brings, and declare a source.
-
-    It takes seconds: `bellhop serve`, a command and the pod start for each test.
-    """
+def installed(tmp_path: Path, source_cluster: Cluster) -> Iterator[InstalledForwarder]:
+    """Serve, register with --install, run the pod of the installation, and apply a source."""
     with Nursery() as nursery:
         stand = InProcessStand(tmp_path / "stand", nursery)
         pod = Pod(source_cluster, tmp_path, nursery)
@@ -92,39 +88,39 @@ def ringing(tmp_path: Path, source_cluster: Cluster) -> Iterator[Ringing]:
         pod.run()
         stand.do("apply", "-f", str(EXAMPLES / "welcome"))
         stand.settle(CLUSTER)
-        yield Ringing(stand, pod, user)
+        yield InstalledForwarder(stand, pod, user)
         user.close()
         pod.close()
         stand.close()
 
 
-def test_an_installed_forwarder_rings(ringing: Ringing) -> None:
-    """Registered with nothing but --install, what happens is known by its ring, by no sweep."""
-    ringing.await_ring()
+def test_an_installed_forwarder_sends_events(installed: InstalledForwarder) -> None:
+    """Registered with nothing but --install, changes are known by its events, by no resync."""
+    installed.await_event()
 
-    [webhook] = ringing.configuration()["webhooks"]
+    [webhook] = installed.configuration()["webhooks"]
     assert "url" not in webhook["clientConfig"]
-    assert json.loads(ringing.stand.do("show", "failures", "-o", "json")) == []
+    assert json.loads(installed.stand.do("show", "failures", "-o", "json")) == []
 
 
 @pytest.mark.rest
-def test_a_path_of_an_earlier_version_is_renewed_and_rings(ringing: Ringing) -> None:
-    """With such a path no event comes; the next sweep renews it, without a command.
+def test_a_path_of_an_earlier_version_is_renewed_and_works(installed: InstalledForwarder) -> None:
+    """With such a path no event comes; the next resync renews it, without a command.
 
     It takes a minute: new registrations are checked once a minute.
     """
-    ringing.await_ring()
-    records = ringing.stand.records()
+    installed.await_event()
+    records = installed.stand.records()
     kept = records.clusters.get(CLUSTER)
     assert kept
     old = {**kept.value.forwarder, "path": "/ring/Kq_0-Zx"}
     records.clusters.put(replace(kept.value, forwarder=old), expect=kept.token)
     records.catalog.change("clusters")
-    ringing.pod.admin.remove(WEBHOOK, "", NAME)
+    installed.pod.admin.remove(WEBHOOK, "", NAME)
     # An API server may call for a moment who is no webhook any more.
-    eventually("nothing rings", lambda: not ringing.rings(patience=ONE_MOMENT))
+    eventually("nothing is sent", lambda: not installed.sends_event(set()))
 
-    ringing.stand.do("resync", CLUSTER)
+    installed.stand.do("resync", CLUSTER)
 
     # Who has just registered is looked after within a minute, and hastened by nobody.
-    ringing.await_ring(patience=180)
+    installed.await_event(patience=180)

@@ -1,6 +1,6 @@
-"""Bad neighbours: clusters that hang, and senders that flood, beside a pair that is well.
+"""Bad neighbours: clusters that hang, and senders that flood, beside a healthy pair.
 
-Each keeps both cores busy for seconds: `make test-rest` runs them.
+Each keeps both cores busy for seconds, and measures time beside that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.benchmarks.isolation import (
     profiles,
     sender,
 )
-from tests.flow.conftest import Flow
+from tests.flow.conftest import Flow, await_calls
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.rest, pytest.mark.clocked]
@@ -34,9 +34,10 @@ GENEROUS_MS = 5_000
 
 @pytest.fixture
 def neighbours(flow: Flow) -> Iterator[tuple[Embedded, ExitStack]]:
-    """Declare what the pair that is well does, and open the state for those who are not."""
+    """Apply the manifests of the healthy pair, and open the state for the others."""
     flow.stand.do("apply", "-f", "-", stdin=RULES)
     flow.stand.settle("fleet/source")
+    await_calls(flow.source_cluster)
     with ExitStack() as stack:
         opened = open_state(flow.stand.state, Settings())
         stack.callback(opened.close)
@@ -46,10 +47,7 @@ def neighbours(flow: Flow) -> Iterator[tuple[Embedded, ExitStack]]:
 def test_clusters_that_hang_keep_no_other_waiting(
     flow: Flow, neighbours: tuple[Embedded, ExitStack]
 ) -> None:
-    """While they are found to hang, and after, events, sweeps and hints of others are served.
-
-    It takes seconds: calls to clusters that hang last until their deadline.
-    """
+    """While they are found to hang, and after, events, resyncs and hints of others are served."""
     opened, stack = neighbours
     for each in hang(opened):
         stack.callback(each.close)
@@ -65,10 +63,7 @@ def test_clusters_that_hang_keep_no_other_waiting(
 def test_a_flood_from_one_sender_delays_no_other(
     flow: Flow, neighbours: tuple[Embedded, ExitStack]
 ) -> None:
-    """While five hundred invented objects of one cluster are worked on, another's are served.
-
-    It takes seconds: it waits until five hundred objects are deployed.
-    """
+    """While five hundred invented objects of one cluster are worked on, another's are served."""
     opened, stack = neighbours
     stack.callback(sender(opened).close)
     flood(flow.stand, 500)
@@ -80,15 +75,14 @@ def test_a_flood_from_one_sender_delays_no_other(
 def test_a_script_that_loops_delays_no_other_source(
     flow: Flow, neighbours: tuple[Embedded, ExitStack]
 ) -> None:
-    """On a hundred objects of the same cluster it is run apart, and people are told.
-
-    It takes seconds: a script uses up its limit of time, again and again.
-    """
+    """On a hundred objects of the same cluster it is run apart, and users learn it."""
     del neighbours
     loop(flow.stand, flow.source, 100)
 
     assert max(happen(flow.source, flow.destination, 5)) < GENEROUS_MS
-    eventually("it is told", lambda: "its script took more than" in flow.failures(), patience=60)
+    eventually(
+        "it is reported", lambda: "its script took more than" in flow.failures(), patience=60
+    )
 
 
 def _away(flow: Flow) -> int:

@@ -21,8 +21,7 @@ def test_what_is_local_follows_its_cluster(
 ) -> None:
     """It waits for `mgmt/mgmt`, stands there for each cluster, and goes when that matches no more.
 
-    What is Remote is brought meanwhile, and to no other cluster.
-    It takes seconds: `bellhop serve` starts.
+    Remote objects are deployed meanwhile, and to no other cluster.
     """
     with Nursery() as nursery:
         stand = InProcessStand(tmp_path / "stand", nursery, settings=SETTINGS)
@@ -33,7 +32,7 @@ def test_what_is_local_follows_its_cluster(
         stand.do("apply", "-f", str(EXAMPLES / "local"))
         eventually("what is Remote is there", lambda: source.get(REMOTE))
         eventually(
-            "it is told", lambda: "registered as 'mgmt/mgmt'" in stand.do("show", "failures")
+            "it is reported", lambda: "registered as 'mgmt/mgmt'" in stand.do("show", "failures")
         )
 
         path = tmp_path / "host.kubeconfig"

@@ -1,6 +1,6 @@
 """Mistakes that everybody makes, on real API servers: one command names the cause and the cure.
 
-Nothing rings here: sweeps find what happens. Everything runs in this process, as `serve` runs it.
+Nothing sends events here: resyncs find changes. All runs in this process, as `serve` runs it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from msgspec.structs import replace
 
 from bellhop.cli.main import cli
 from bellhop.core.gvk import GVK
@@ -31,6 +29,7 @@ MADE = "for-web"
 ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
 HELD = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
 RIGHT = {"source": source(), "trigger": trigger(more=ENG), "holder": HELD}
+LABELS = ("env=production", "dep=eng")
 WEB = {
     "apiVersion": "v1",
     "kind": "Service",
@@ -40,7 +39,7 @@ WEB = {
 
 
 @dataclass
-class Desk:
+class Operator:
     """Who sits before the command line, and looks into the destination now and then."""
 
     environment: dict[str, str]
@@ -62,15 +61,18 @@ class Desk:
         return MADE in self.destination.names(CONFIG)
 
 
-@pytest.fixture
-def desk(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) -> Iterator[Desk]:
-    """An installation that serves, two clusters, and a Service in the first."""
-    users = [User(each.kubeconfig()) for each in (source_cluster, destination_cluster)]
+@pytest.fixture(scope="class")
+def shared_operator(
+    tmp_path_factory: pytest.TempPathFactory, both_clusters: tuple[Cluster, Cluster]
+) -> Iterator[Operator]:
+    """An installation that serves, two clusters, and a Service in the first, for all tests."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    users = [User(each.kubeconfig()) for each in both_clusters]
     users[0].create(WEB)
-    one = Desk({"BELLHOP_STATE": str(tmp_path / "state")}, users[1])
-    with running(tmp_path / "state", replace(Settings()), Log(io.StringIO()), "127.0.0.1", 0):
-        for each, labels in ((source_cluster, "env=production"), (destination_cluster, "dep=eng")):
-            path = tmp_path / f"{each.name}.kubeconfig"
+    one = Operator({"BELLHOP_STATE": str(folder / "state")}, users[1])
+    with running(folder / "state", Settings(), Log(io.StringIO()), "127.0.0.1", 0):
+        for each, labels in zip(both_clusters, LABELS, strict=True):
+            path = folder / f"{each.name}.kubeconfig"
             each.kubeconfig(path)
             one.type(
                 f"register cluster --namespace fleet --cluster {each.name} --no-forwarder"
@@ -79,6 +81,16 @@ def desk(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) 
         yield one
     for user in users:
         user.close()
+
+
+@pytest.fixture
+def operator(shared_operator: Operator) -> Iterator[Operator]:
+    """The operator, with the clusters as they were registered, and nothing declared."""
+    yield shared_operator
+    for name, labels in zip(("source", "destination"), LABELS, strict=True):
+        shared_operator.type(f"label cluster fleet/{name} {labels} --overwrite")
+    shared_operator.type("delete -f -", stdin=join(*RIGHT.values()))
+    eventually("the add-on is withdrawn", lambda: not shared_operator.is_there())
 
 
 MISTAKES = [
@@ -141,49 +153,61 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("before", "wrong", "cause", "cure", "command", "right"), MISTAKES)
-def test_one_command_names_the_cause_and_the_cure(
-    desk: Desk,
-    before: str,
-    wrong: dict[str, str],
-    cause: str,
-    cure: str,
-    command: str,
-    right: dict[str, str],
-) -> None:
-    """Whether the object or the trigger is asked about; and what it says to do helps."""
-    if before:
-        desk.type(before)
-    desk.type("apply -f -", stdin=join(*{**RIGHT, **wrong}.values()))
-    for what in ("fleet/source service default/web", "trigger made"):
-        eventually(
-            f"{what} says so", lambda what=what: desk.explained(what)["next"].startswith(cure)
+class TestMistakes:
+    """All tests share one installation."""
+
+    @pytest.mark.parametrize(("before", "wrong", "cause", "cure", "command", "right"), MISTAKES)
+    def test_one_command_names_the_cause_and_the_cure(
+        self,
+        operator: Operator,
+        before: str,
+        wrong: dict[str, str],
+        cause: str,
+        cure: str,
+        command: str,
+        right: dict[str, str],
+    ) -> None:
+        """Whether the object or the trigger is asked about; and what it says to do helps."""
+        if before:
+            operator.type(before)
+        operator.type("apply -f -", stdin=join(*{**RIGHT, **wrong}.values()))
+
+        def says(what: str) -> bool:
+            found = operator.explained(what)
+            explanation = " | ".join(link["said"] for link in found["links"])
+            return found["next"].startswith(cure) and cause in explanation
+
+        for what in ("fleet/source service default/web", "trigger made"):
+            eventually(
+                lambda what=what: f"it says so, and not {operator.explained(what)}",
+                lambda what=what: says(what),
+            )
+        assert not operator.is_there()
+
+        if command:
+            operator.type(command)
+        if right:
+            operator.type("apply -f -", stdin=join(*right.values()))
+        eventually("the cure has helped", operator.is_there)
+        done = "nothing to do: everything is deployed"
+        for what in ("trigger made", "fleet/source svc default/web"):
+            eventually(
+                f"all is well with {what}",
+                lambda what=what: operator.explained(what)["next"] == done,
+            )
+        found = operator.explained("fleet/source svc default/web")
+        assert "in the cluster now" in found["links"][0]["said"]
+
+    def test_says_at_once_what_is_wrong_with_a_trigger(self, operator: Operator) -> None:
+        """`apply` warns with the labels of clusters that are there."""
+        operator.type("label cluster fleet/source env=prod --overwrite")
+        runner = CliRunner(env=operator.environment)
+        done = runner.invoke(cli, ["apply", "-f", "-"], input=join(*RIGHT.values()))
+
+        assert done.exit_code == 0
+        assert done.stderr == (
+            "warning: EventTrigger 'made' selects no source cluster: its sourceClusterSelector asks"
+            " for env=production, and 'fleet/source', the nearest of 2 clusters, has env=prod;"
+            " correct the sourceClusterSelector, or"
+            " `bellhop label cluster fleet/source env=production --overwrite`\n"
         )
-        told = " | ".join(link["said"] for link in desk.explained(what)["links"])
-        assert cause in told
-    assert not desk.is_there()
-
-    if command:
-        desk.type(command)
-    if right:
-        desk.type("apply -f -", stdin=join(*right.values()))
-    eventually("the cure has helped", desk.is_there)
-    done = "nothing to do: everything is deployed"
-    eventually("all is well", lambda: desk.explained("trigger made")["next"] == done)
-    found = desk.explained("fleet/source svc default/web")
-    assert (found["next"], "in the cluster now" in found["links"][0]["said"]) == (done, True)
-
-
-def test_says_at_once_what_is_wrong_with_a_trigger(desk: Desk) -> None:
-    """`apply` warns with the labels of clusters that are there."""
-    desk.type("label cluster fleet/source env=prod --overwrite")
-    runner = CliRunner(env=desk.environment)
-    done = runner.invoke(cli, ["apply", "-f", "-"], input=join(*RIGHT.values()))
-
-    assert done.exit_code == 0
-    assert done.stderr == (
-        "warning: EventTrigger 'made' selects no source cluster: its sourceClusterSelector asks for"
-        " env=production, and 'fleet/source', the nearest of 2 clusters, has env=prod;"
-        " correct the sourceClusterSelector, or"
-        " `bellhop label cluster fleet/source env=production --overwrite`\n"
-    )

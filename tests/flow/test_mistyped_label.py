@@ -1,6 +1,6 @@
 """A mistyped label of a cluster, on a real API server: all of its add-ons stay, or its only one.
 
-Nothing rings here: sweeps find what happens. Everything runs in this process, as `serve` runs it.
+Nothing sends events here: resyncs find changes. All runs in this process, as `serve` runs it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Shell:
         return {name: uid for name, uid in self.uids().items() if "witness" not in name}
 
     def correct(self, turn: int) -> None:
-        """Correct the label, and wait until what the typo selected has gone."""
+        """Correct the label, and wait until the objects that the typo selected are deleted."""
         self.type("label cluster fleet/source env=production --overwrite")
         self.type(f"delete clusterprofile witness{turn}")
         eventually("the witness goes", lambda: f"witness{turn}" not in self.uids())

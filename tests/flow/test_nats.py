@@ -11,10 +11,10 @@ from pathlib import Path
 import nats
 
 from bellhop.core.gvk import GVK, ObjectKey
-from infra.lab.nats import Nats
 from infra.lab.processes import Nursery
 from tests.flow.conftest import Flow
 from tests.infra.nats_rig import NAMESPACE, configuration, happened, program, secret
+from tests.lab.nats import Nats
 from tests.waiting import eventually
 
 USER = {"user": "admin", "password": "my-password"}
@@ -52,14 +52,10 @@ data:
 """
 
 
-def test_a_message_of_nats_brings_an_add_on_and_another_takes_it_away(
+def test_a_message_of_nats_deploys_an_add_on_and_another_removes_it(
     flow: Flow, tmp_path: Path
 ) -> None:
-    """The Secret of Sveltos' agent and its EventSource are enough; the right comes by a sweep.
-
-    It takes seconds: a NATS server starts, and the forwarder subscribes once a resync gave it the
-    right.
-    """
+    """The Secret of Sveltos' agent and its EventSource are enough; the right comes by a resync."""
     with Nursery() as nursery:
         (tmp_path / "nats").mkdir()
         server = Nats(program(), tmp_path / "nats", nursery, f"authorization: {json.dumps(USER)}")

@@ -23,7 +23,7 @@ from tests.flow.test_renewing import knock
 from tests.waiting import eventually
 
 # Each command of a page is a process of its own.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 HOW_TO = Path(__file__).parents[2] / "docs/how-to"
 NAMESPACE = GVK("", "v1", "Namespace")
@@ -91,7 +91,7 @@ def change(folder: Path, old: str, new: str) -> None:
 
 
 def callers(flow: Flow) -> set[str]:
-    """Return whom the policies let in."""
+    """Return the accounts that the policies let in."""
     return {
         each["spec"]["ingress"][0]["from"][0]["podSelector"]["matchLabels"]["app"]
         for each in flow.source.list(POLICY)
@@ -120,10 +120,7 @@ def dead_letters(flow: Flow) -> str:
 
 
 def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Terminal) -> None:
-    """Events, ends and changes after the backup all come right; what lives keeps its uid.
-
-    It takes seconds: two installations are served in turn, and an operator types a page.
-    """
+    """Events, ends and changes after the backup all come right; what lives keeps its uid."""
     (flow.stand.folder / "passphrase").write_text(PASSPHRASE)
     folder = manifests(flow, "fleet")
     page = Reader("back-up-and-restore.md", terminal)
@@ -153,20 +150,20 @@ def test_a_lost_machine_is_restored_with_nothing_lost(flow: Flow, terminal: Term
     page.type("bellhop restore")
     flow.stand.serve()
     page.type("bellhop apply")
-    wanted = {f"front-{name}" for name in ("kept", "meanwhile", "late", "missed")}
-    stray = {"front-brief"}
-    eventually("the cluster is right", lambda: policies(flow).keys() - stray == wanted)
+    expected = {f"front-{name}" for name in ("kept", "meanwhile", "late", "missed")}
+    orphans = {"front-brief"}
+    eventually("the cluster is right", lambda: policies(flow).keys() - orphans == expected)
     eventually("the change is back", lambda: callers(flow) == {"changed"})
     after = policies(flow)
-    assert {name: after[name] for name in wanted - {"front-missed"}} == {
-        name: before[name] for name in wanted - {"front-missed"}
+    assert {name: after[name] for name in expected - {"front-missed"}} == {
+        name: before[name] for name in expected - {"front-missed"}
     }
     flow.stand.settle(SOURCE)
     page.type("bellhop resync")
     flow.stand.settle(SOURCE)
     page.type("bellhop show orphans")
     page.type("bellhop delete orphans")
-    assert policies(flow) == {name: after[name] for name in wanted}
+    assert policies(flow) == {name: after[name] for name in expected}
     page.type("bellhop status")
     # The renewal after the restore goes on meanwhile, and an event of these seconds may be missed.
     eventually("its forwarder sends events again", lambda: sends_again(flow))
@@ -214,10 +211,7 @@ class Writer:
 
 
 def test_serve_is_replaced_while_the_cluster_changes(flow: Flow, terminal: Terminal) -> None:
-    """Each object has its add-on, written once; nothing is dead-lettered, no one is left over.
-
-    It takes seconds: `bellhop serve` starts twice more, and many events go through all stages.
-    """
+    """Each object has its add-on, written once; nothing is dead-lettered, no one is left over."""
     (flow.stand.folder / "passphrase").write_text(PASSPHRASE)
     page = Reader("upgrade.md", terminal)
     flow.apply("network-policy")
@@ -239,8 +233,8 @@ def test_serve_is_replaced_while_the_cluster_changes(flow: Flow, terminal: Termi
             flow.stand.serve()
         writer.wait_for(10)
 
-    wanted = {f"front-{name}" for name in writer.living}
-    eventually("each has its policy", lambda: policies(flow).keys() == wanted, patience=60)
+    expected = {f"front-{name}" for name in writer.living}
+    eventually("each has its policy", lambda: policies(flow).keys() == expected, patience=60)
     assert {each["metadata"]["generation"] for each in flow.source.list(POLICY)} == {1}
     page.type("bellhop version")
     page.type("bellhop dead-letters list")
@@ -250,10 +244,7 @@ def test_serve_is_replaced_while_the_cluster_changes(flow: Flow, terminal: Termi
 
 
 def test_nothing_of_bellhop_is_left_in_a_cluster(flow: Flow, terminal: Terminal) -> None:
-    """Add-ons, webhook, rights and namespace go; what users created stays.
-
-    It takes seconds: every command of the page starts a process of its own.
-    """
+    """Add-ons, webhook, rights and namespace go; what users created stays."""
     manifests(flow, "manifests")
     page = Reader("uninstall.md", terminal)
     flow.apply("network-policy")
@@ -276,10 +267,7 @@ def test_nothing_of_bellhop_is_left_in_a_cluster(flow: Flow, terminal: Terminal)
 
 
 def test_keys_and_tokens_are_replaced(flow: Flow, terminal: Terminal) -> None:
-    """After each command of the page events still arrive, and a new folder has new keys.
-
-    It takes seconds: every command of the page starts a process of its own.
-    """
+    """After each command of the page events still arrive, and a new folder has new keys."""
     folder = flow.stand.folder
     (folder / "passphrase").write_text(PASSPHRASE)
     (folder / "slack.yaml").write_text(SLACK)

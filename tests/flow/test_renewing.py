@@ -1,4 +1,4 @@
-"""Writes that go on while a cluster's registration is renewed: every one rings."""
+"""Writes that go on while a cluster's registration is renewed: every one sends an event."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ class Writer:
 
 
 def rang(flow: Flow) -> set[str]:
-    """Return the names of what the ledger says to have rung."""
+    """Return the names of the objects in the event log that a webhook sent."""
     records = flow.stand.records()
-    lines = timeline.read(records, datetime.now(UTC) - timedelta(hours=1))
+    lines = timeline.read_since(records, datetime.now(UTC) - timedelta(hours=1))
     return {entry.object.rsplit("/", 1)[1] for _, entry in lines if entry.what == "rang"}
 
 
@@ -129,11 +129,10 @@ def wired_path(flow: Flow) -> str:
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["forwarder runs on", "forwarder restarts"])
-def test_every_write_rings_while_a_registration_is_renewed(flow: Flow, *, restart: bool) -> None:
-    """Before the forwarder has read its new Secret, after it, and when the old path has ended.
-
-    It takes seconds: writes go on, by dozens, until the forwarder has followed a renewal.
-    """
+def test_every_write_sends_an_event_while_a_registration_is_renewed(
+    flow: Flow, *, restart: bool
+) -> None:
+    """Before the forwarder has read its new Secret, after it, and when the old path has ended."""
     flow.apply("network-policy")
     writer = Writer(flow)
     old_path = wired_path(flow)
@@ -147,7 +146,7 @@ def test_every_write_rings_while_a_registration_is_renewed(flow: Flow, *, restar
         eventually("the forwarder follows", lambda: has_followed(flow))
         writer.reach(20)
     if restart:
-        # While it is away nothing can ring: nobody writes meanwhile.
+        # While it is away nothing can send events: nobody writes meanwhile.
         flow.stand.kill("forwarder-source")
         flow.stand.forward("source")
     again = Writer(flow)

@@ -13,7 +13,7 @@ from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import SETTINGS, Flow, InProcessStand
+from tests.flow.conftest import SETTINGS, Flow, InProcessStand, await_calls
 from tests.waiting import eventually
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -174,10 +174,9 @@ def generated(flow: Flow) -> list[str]:
 
 
 def test_each_field_is_rendered_or_says_why_not(flow: Flow, tmp_path: Path) -> None:
-    """One order brings all that its fields name; one whose name is taken brings nothing yet.
+    """One order deploys all that its fields name; one whose name is taken deploys nothing yet.
 
     One that names a cluster that is not there says so; all goes with its order.
-    It takes seconds: orders in turn go through all stages, in two clusters.
     """
     for name, text in (("orders", DECLARED), ("taken", TAKEN)):
         (tmp_path / f"{name}.yaml").write_text(text)
@@ -185,6 +184,7 @@ def test_each_field_is_rendered_or_says_why_not(flow: Flow, tmp_path: Path) -> N
     flow.destination.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     flow.stand.do("apply", "-f", str(tmp_path / "orders.yaml"))
     flow.stand.settle("fleet/source")
+    await_calls(flow.source_cluster)
     flow.source.create(order("book-1"))
     eventually("it is there", lambda: read(flow.destination, "made-of-book-1"))
     assert read(flow.destination, "made-of-book-1") == {

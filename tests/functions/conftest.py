@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from infra.lab.cluster import Cluster
-from infra.lab.google_storage import Storage
-from infra.lab.moto import Moto
 from tests.functions.gcp_lab import Flow, Project, Stand
 from tests.functions.lab import Account
 from tests.functions.writes import Writes
+from tests.lab.google_storage import Storage
+from tests.lab.moto import Moto
 
 
 @pytest.fixture
@@ -45,10 +45,7 @@ def project(pubsub_place: str, storage: Storage, tries: int | None) -> Iterator[
 def stand(
     project: Project, google_sources: Path, google_installed: Path, tmp_path: Path
 ) -> Iterator[Stand]:
-    """A project with its functions at work.
-
-    It takes seconds: each function starts as a process of its own.
-    """
+    """A project with its functions at work."""
     one = Stand(project, google_sources, google_installed, tmp_path)
     yield one
     one.close()
@@ -67,11 +64,11 @@ def shared_flow(
 
     Its first test waits until several processes of each function have started.
     """
-    told = json.loads(shared_place)
-    with Writes(told["emulators"]) as writes:
-        told["emulators"] |= writes.emulators
+    place = json.loads(shared_place)
+    with Writes(place["emulators"]) as writes:
+        place["emulators"] |= writes.emulators
         # As many attempts as everywhere: who waits for one that died with a lease uses them up.
-        project = Project(json.dumps(told), _storage, **{**SETTINGS, "attempts": 12})
+        project = Project(json.dumps(place), _storage, **{**SETTINGS, "attempts": 12})
         # Several processes of each, as Cloud Run has several instances.
         project.environment["WORKERS"] = "2"
         folder = tmp_path_factory.mktemp("functions")

@@ -1,6 +1,6 @@
 """An installation on Google's emulators, and its functions as buildpacks start them.
 
-Pub/Sub pushes into the functions by itself; Cloud Scheduler is whoever calls `tick`.
+Pub/Sub pushes into the functions by itself; Cloud Scheduler is the caller of `tick`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from bellhop.runtime.gcp.resources import Resources, open_resources
 from bellhop.state.messages import CHARTS, INBOXES
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
-from infra.lab.frameworks import Answer, Function, Functions
-from infra.lab.google_storage import Storage
 from infra.package.programs import PLACES
 from tests.functions.lab import FEEDS
 from tests.functions.owner import Owner
 from tests.functions.writes import Writes
+from tests.lab.frameworks import Answer, Function, Functions
+from tests.lab.google_storage import Storage
 from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -78,9 +78,9 @@ class Project:
         charts: bool = False,
         **settings: object,
     ) -> None:
-        told = json.loads(place)
-        self.name = told["project"]
-        self.emulators: dict[str, str] = told["emulators"]
+        stored = json.loads(place)
+        self.name = stored["project"]
+        self.emulators: dict[str, str] = stored["emulators"]
         self._tries = tries
         self._output = io.StringIO()
         self.services = Services(self.name, emulators=self.emulators)
@@ -131,12 +131,10 @@ class Project:
         for topic in self.topics.values():
             self._subscribe(topic)
 
-    def open(self, emulators: Mapping[str, str] | None = None, *, tells: bool = False) -> Resources:
+    def open(self, emulators: Mapping[str, str] | None = None, *, logs: bool = False) -> Resources:
         """Open the installation, as somebody else does beside its functions."""
         services = Services(self.name, emulators=emulators) if emulators else self.services
-        return open_resources(
-            self.environment, services, Log(self._output), reach=LOCAL, tells=tells
-        )
+        return open_resources(self.environment, services, Log(self._output), reach=LOCAL, logs=logs)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return what was logged beside the functions."""
@@ -169,7 +167,7 @@ class Project:
         latest = {"name": f"{project}/secrets/{secret}/versions/latest"}
 
         def newest() -> bool:
-            # Secret Manager tells late what is newest.
+            # Secret Manager shows the newest version late.
             with suppress(TemporaryError):
                 self._call("secretmanager", "access_secret_version", latest)
                 return True
@@ -200,7 +198,7 @@ class Stand:
         sources: Path,
         installed: Path,
         folder: Path,
-        doors: Mapping[str, Mapping[str, str]] | None = None,
+        proxies: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self.project = project
         self.functions = Functions(folder)
@@ -212,22 +210,22 @@ class Stand:
         own = {
             "BELLHOP_KEY_SECRET": environment["BELLHOP_INGEST_KEY_SECRET"],
             "BELLHOP_INGEST_KEY_SECRET": "",
-            **(doors or {}).get("ingest", {}),
+            **(proxies or {}).get("ingest", {}),
         }
         self._ingest = Function(*places, STAGES["ingest"], {**environment, **own})
         self._hears = False
         environment["BELLHOP_INGEST_URL"] = self.functions.add("ingest", self._ingest).url
         for stage in stages - {"ingest"}:
             places = sources / stage, installed / stage
-            own = (doors or {}).get(stage, {})
+            own = (proxies or {}).get(stage, {})
             self.functions.add(stage, Function(*places, STAGES[stage], {**environment, **own}))
         self.functions.start()
         project.subscribe(self.functions)
 
     def hear(self, cluster: str, body: Any, **headers: str) -> Answer:
-        """Have Eventarc send an event to the function that it alone may call, once that is there.
+        """Have Eventarc send an event to the function that only it may call, once that is there.
 
-        That Google lets nobody else in is not played: its token is one that nobody here judges.
+        That Google lets nobody else in is not played: its token is one that nobody here checks.
         """
         if not self._hears:
             running = self.functions.add("events", replace(self._ingest, target="hear"))
@@ -275,7 +273,7 @@ class Stand:
     def words(self) -> str:
         """Quote what rests, what is dead, and the last complaints."""
         here = self.project.open()
-        told: dict[str, Any] = {
+        left: dict[str, Any] = {
             inbox: [
                 f"{row.sort} {row.value}" for row in here.records.store.query(f"rest/{queue.name}")
             ]
@@ -283,8 +281,8 @@ class Stand:
             for inbox, queue in here.queues.items()
         }
         loud = [line for line in self.lines() if line.get("severity") in {"WARNING", "ERROR"}]
-        told = {inbox: several for inbox, several in told.items() if several}
-        return json.dumps([told, sorted(loud, key=lambda each: str(each["time"]))[-4:]])[:4_000]
+        left = {inbox: several for inbox, several in left.items() if several}
+        return json.dumps([left, sorted(loud, key=lambda each: str(each["time"]))[-4:]])[:4_000]
 
     def close(self) -> None:
         self.functions.close()
@@ -327,7 +325,7 @@ class Flow:
         eventually("no function writes", self.writes.quiet, patience=60.0)
 
     def remove(self, key: ObjectKey = WEB) -> None:
-        """Delete an object, by default the Service, and ring for it."""
+        """Delete an object, by default the Service, and send its event."""
         stored = self.source.get(key) or {}
         self.source.delete(key)
         assert self.stand.send("source", {**BATCH, "items": [{"gone": gone(stored)}]}).status == 200

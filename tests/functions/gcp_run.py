@@ -1,6 +1,6 @@
 """Google's functions in this process, each with the wiring of its module.
 
-Requests, pushes and ticks have the shapes in which functions-framework hands them over.
+Requests, pushes and ticks have the shapes in which functions-framework passes them on.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def sent(cluster: str, token: str, body: Any) -> Request:
 
 def pushed(topic: str, number: str, data: bytes, attributes: Mapping[str, str]) -> CloudEvent:
     """Return what functions-framework makes of a push."""
-    told = {
+    message = {
         "messageId": number,
         "attributes": dict(attributes),
         "data": base64.b64encode(data).decode(),
     }
     kind = "google.cloud.pubsub.topic.v1.messagePublished"
     about = {"type": kind, "source": f"//pubsub.googleapis.com/{topic}"}
-    return CloudEvent(about, {"message": told})
+    return CloudEvent(about, {"message": message})

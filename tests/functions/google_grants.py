@@ -1,4 +1,4 @@
-"""Read google_rights.json as what the doors of `infra/lab/google_access.py` take.
+"""Read google_rights.json as the proxies of `tests/lab/google_access.py` take it.
 
 Tests of the module hold that file to what Terraform grants, to functions and to people; here its
 places become the prefixes of the names that requests have.
@@ -55,6 +55,6 @@ def _prefixes(place: str) -> list[str]:
 
 def _named(prefix: str, project: str, name: str, database: str) -> str:
     """Write a name of google_rights.json as an installation has it."""
-    told = prefix.replace("databases/NAME", f"databases/{database}")
-    told = told.replace("NAME-acme", f"{name}-{project}").replace("NAME", name)
-    return re.sub("projects/(acme|NUMBER)", f"projects/{project}", told)
+    resource = prefix.replace("databases/NAME", f"databases/{database}")
+    resource = resource.replace("NAME-acme", f"{name}-{project}").replace("NAME", name)
+    return re.sub("projects/(acme|NUMBER)", f"projects/{project}", resource)

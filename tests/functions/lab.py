@@ -25,15 +25,14 @@ from bellhop.runtime.aws.batch import Batch
 from bellhop.runtime.aws.http import Front
 from bellhop.runtime.aws.installation import installation
 from bellhop.runtime.aws.resources import Resources, open_resources
-from bellhop.runtime.aws.tick import Tick
-from bellhop.runtime.cloud.due import Due
-from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.runtime.cloud.tick import Due, Ticker
+from bellhop.state.cluster import MANAGEMENT
 from bellhop.state.messages import CHARTS, INBOXES
-from infra.lab.lineages import ALLOW, MOST, counted
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.contract.rigs.aws import install
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.functions.owner import Owner
+from tests.lab.lineages import ALLOW, MOST, counted
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.waiting import eventually
 
 EVENTS = Path(__file__).parent / "events"
@@ -63,7 +62,7 @@ def event(name: str) -> dict[str, Any]:
 
 
 class Context:
-    """What Lambda tells of an invocation; each look at the clock takes as long as is said."""
+    """An invocation as Lambda reports it; each look at the clock takes as long as is said."""
 
     aws_request_id = "8f507cfc-xmpl-4697-b07a-ac58fc914c95"
 
@@ -164,7 +163,7 @@ class Lambda:
             stage: Batch(module._stage, account.open) for stage, module in made.items()
         }
         self.front = Front(import_module("functions.ingest.aws")._stage, account.open_ingest)
-        self.tick = Tick(Due, account.open)
+        self.tick = Ticker(Due, account.open)
 
     def send(
         self, cluster: str, body: Any, token: str = "", headers: Mapping[str, str] | None = None
@@ -230,12 +229,12 @@ def _trace(message: Mapping[str, Any]) -> str:
 @contextmanager
 def _traced(function: str, trace: str) -> Iterator[None]:
     """Have the SDK send a trace header along, as it does in a function."""
-    told = {"AWS_LAMBDA_FUNCTION_NAME": function, "_X_AMZN_TRACE_ID": trace}
-    os.environ.update(told)
+    variables = {"AWS_LAMBDA_FUNCTION_NAME": function, "_X_AMZN_TRACE_ID": trace}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        for name in told:
+        for name in variables:
             del os.environ[name]
 
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bellhop.api.kinds import parse_all, read_documents
-from bellhop.installation.installation import Installation
-from bellhop.state.record import Cluster
+from bellhop.installation import Installation
+from bellhop.state.cluster import Cluster
 
 
 class Owner:

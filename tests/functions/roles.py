@@ -3,7 +3,7 @@
     rights.json ─► a policy for each role ─► credentials ─► the handler, and what Lambda does for it
          └ tests/terraform holds the module to it         └ without one right, if a test says so
 
-Moto is asked for each action and resource (infra/lab/moto_access.py), but for those of KMS: it
+Moto is asked for each action and resource (tests/lab/moto_access.py), but for those of KMS: it
 seals nothing, so that nobody finds out here what a key's policy forbids.
 """
 
@@ -18,22 +18,20 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
 from bellhop.core.gvk import ObjectKey
-from bellhop.ingest.cloud_event_arrivals import Arriving
+from bellhop.ingest.batch import CloudEventArrivals
 from bellhop.ports.queue import Message
 from bellhop.rendering.cloud_events import parse
 from bellhop.rendering.observation import observe
-from bellhop.state.messages import Envelope, Evaluate
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
+from bellhop.state.envelope import Envelope
+from bellhop.state.messages import Evaluate
 from infra.demo.user import User as Someone
 from infra.lab import cluster as lab
-from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import LEADING, OTHERS, PARTITIONS, REGION, Moto, pass_time
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.health import cluster_check, health_check
 from tests.fakes.manifests import (
@@ -46,13 +44,21 @@ from tests.fakes.manifests import (
     source,
     trigger,
 )
-from tests.functions.lab import FEEDS, SHARED, Account, Lambda, User
+from tests.functions.lab import FEEDS, Account, Context, Lambda, event
+from tests.functions.rights import Right, RoleSite, condition_of, counts_in
+from tests.lab.lambdas import ACCOUNT
+from tests.lab.moto import REGION, Moto, pass_time
 
 EAST, SOUTH, WEST, NORTH, EKS, FAR_EKS = (
     f"fleet/{name}" for name in ("east", "south", "west", "north", "eks", "far-eks")
 )
 ASSUMED = "arn:aws:iam::210987654321:role/bellhop-clusters"
 """The role that reaches the EKS cluster of another account."""
+_TICK = 3
+"""Rounds of the functions between two ticks."""
+
+_PATIENCE_SECONDS = 240.0
+
 RANG = "2026-11-22T00:00:00+00:00"
 SPUN = "function evaluate() for i = 1, 3e7 do end return {matching = true} end"
 ALL = "function evaluate() return {resources = resources} end"
@@ -100,63 +106,15 @@ RULES = join(
 )
 
 
-class Right(NamedTuple):
-    """One action on one resource, as rights.json names them: of a table also in some partitions."""
-
-    role: str
-    action: str
-    resource: str
-
-    def __str__(self) -> str:
-        return f"{self.role} {self.action} {self.resource.partition(' ')[2] or self.resource}"
-
-
-_BY_PARAMETERS = {
-    "secretsmanager:CreateSecret": "ssm:PutParameter",
-    "secretsmanager:DeleteSecret": "ssm:DeleteParameter",
-    "secretsmanager:GetSecretValue": "ssm:GetParameter",
-    "secretsmanager:PutSecretValue": "ssm:PutParameter",
-    "secretsmanager:RestoreSecret": "ssm:PutParameter",
-}
-"""The rights to kubeconfigs where they are parameters, as the module's tests have them."""
-
-
-def with_parameters(right: Right) -> Right:
-    """Return a right as it is where kubeconfigs are parameters."""
-    _, secret, name = right.resource.partition("secretsmanager secret:NAME/")
-    if not secret:
-        return right
-    return Right(right.role, _BY_PARAMETERS[right.action], f"ssm parameter/bellhop/NAME/{name}")
-
-
-def rights() -> list[Right]:
-    """Read what each role may do."""
-    path = Path(__file__).parents[1] / "terraform" / "rights.json"
-    told = json.loads(path.read_text())
-    return [
-        Right(role, action, resource)
-        for role, resources in told.items()
-        for resource, actions in resources.items()
-        for action in actions
-    ]
-
-
-class Site:
+class Site(RoleSite):
     """An installation with a cluster that answers, by three names, and two of EKS.
 
-    `east` is known by what tests say that it has, `south` by sweeps, `north` rings, and of `west`
+    `east` is known by what tests say that it has, `south` by resyncs, `north` by events, of `west`
     one object is known. With `parameters` kubeconfigs are in Parameter Store.
     """
 
     def __init__(self, moto: Moto, cluster: lab.Cluster, *, parameters: bool = False) -> None:
-        self.moto = moto
-        self.account = Account(moto, charts=True, ledger_days=1)
-        self.rights = rights()
-        if parameters:
-            self.account.environment["BELLHOP_SECRETS"] = f"/bellhop/{self.account.name}"
-            self.rights = sorted({with_parameters(each) for each in self.rights})
-        self.user = User(self.account)
-        self.here = self.user.here
+        super().__init__(moto, parameters=parameters, ledger_days=1)
         self.kubeconfig = cluster.kubeconfig()
         self.someone = Someone(self.kubeconfig)
         for name in ("east", "south", "west"):
@@ -165,9 +123,9 @@ class Site:
         self.user.apply(RULES)
         self._numbers = itertools.count(1)
         others = Lambda(self.account)
-        rang = Evaluate(WEST, str(self.observed(WEST)), rang=RANG)
-        self.here.publisher.publish([rang])
-        assert others.feed(rang.inbox, others.handlers["evaluate"]) == []
+        evaluate = Evaluate(WEST, str(self.observed(WEST)), rang=RANG)
+        self.here.publisher.publish([evaluate])
+        assert others.feed(evaluate.inbox, others.handlers["evaluate"]) == []
 
     def _register_eks(self) -> None:
         own = self.account.services
@@ -178,9 +136,9 @@ class Site:
                 roleArn=f"arn:aws:iam::{ACCOUNT}:role/eks",
                 resourcesVpcConfig={"subnetIds": ["subnet-1"]},
             )
-            told = {"managed": made["cluster"]["arn"], "assume_role": role}
+            spec = {"managed": made["cluster"]["arn"], "assume_role": role}
             named = name.partition("/")[2]
-            cluster = Cluster("fleet", named, {}, "v1.33.1", "", datetime.now(UTC), **told)
+            cluster = Cluster("fleet", named, {}, "v1.33.1", "", datetime.now(UTC), **spec)
             self.here.declare.register(cluster)
         theirs.close()
 
@@ -200,46 +158,22 @@ class Site:
         assert self.here.records.observations.put(seen)
         return seen.key
 
-    def told(self) -> ObjectKey:
+    def record_cloud_event(self) -> ObjectKey:
         """Keep a CloudEvent for `builds`, and return its key."""
         event, now = parse(cloud_event(self.name())), datetime.now(UTC)
-        [seen] = Arriving(self.here.records).observe(EAST, [(event, ["builds"])], now)
+        [seen] = CloudEventArrivals(self.here.records).observe(EAST, [(event, ["builds"])], now)
         assert self.here.records.observations.put(seen)
         return seen.key
 
     def close(self) -> None:
         self.someone.close()
-        self.account.close()
-
-    def arns(self, resource: str) -> list[str]:
-        """Write a resource of rights.json as this installation has it: a queue for each inbox."""
-        queue, dead = resource.removesuffix(DEAD), resource[len(resource.removesuffix(DEAD)) :]
-        return [
-            self._arn(resource),
-            *(
-                self._arn(f"sqs NAME-{inbox}{dead}")
-                for inbox, shared in SHARED.items()
-                if queue == f"sqs NAME-{shared}"
-            ),
-        ]
-
-    def _arn(self, resource: str) -> str:
-        name, key = self.account.name, self.account.environment["BELLHOP_KEY_SECRET"]
-        place, *whats = resource.split(" ")
-        if not whats:
-            return place
-        what = whats[0]
-        what = what.replace("NAME-sealing-key-DRAWN", f"{key}-??????")
-        what = what.replace("NAME-ingest-key-DRAWN", f"{name}-ingest-key-??????")
-        what = what.replace("NAME-ACCOUNT-REGION", name).replace("NAME", name)
-        where = ":" if place == "s3" else f"{REGION}:{ACCOUNT}"
-        return f"arn:aws:{place}:{where}:{what}"
+        super().close()
 
 
 class Post:
     """A stage at work in a site, by the role that Terraform gives it."""
 
-    def __init__(self, site: Site, role: str) -> None:
+    def __init__(self, site: RoleSite, role: str) -> None:
         self.site = site
         self.here = site.here
         self.rights = [each for each in site.rights if each.role == role]
@@ -254,8 +188,10 @@ class Post:
         trust = json.dumps({"Version": "2012-10-17", "Statement": []})
         role = self._iam.create_role(RoleName=self.role, AssumeRolePolicyDocument=trust)["Role"]
         sts = self.site.account.services.client("sts")
-        told = sts.assume_role(RoleArn=role["Arn"], RoleSessionName="function")["Credentials"]
-        keys = told["AccessKeyId"], told["SecretAccessKey"]
+        credentials = sts.assume_role(RoleArn=role["Arn"], RoleSessionName="function")[
+            "Credentials"
+        ]
+        keys = credentials["AccessKeyId"], credentials["SecretAccessKey"]
         return Services(region=REGION, endpoint=self.site.moto.url, keys=keys)
 
     def play(self, situation: Callable[[Post], None], without: Right | None = None) -> None:
@@ -279,7 +215,7 @@ class Post:
                 "Effect": "Allow",
                 "Action": [each.action],
                 "Resource": self.site.arns(each.resource),
-                **_condition(each),
+                **condition_of(each),
             }
             for each in rights
         ]
@@ -292,15 +228,15 @@ class Post:
 
     def asked(self, *, allowed: bool) -> set[Right]:
         """Return which of the role's rights the last situation asked for, and had or had not."""
-        told = self.site.moto.access()
+        access = self.site.moto.access()
         return {
             right
-            for each in told
+            for each in access
             if (each["role"], each["allowed"]) == (self.role, allowed)
             for right in self.rights
             if right.action == each["action"]
             and any(fnmatchcase(each["resource"], arn) for arn in self.site.arns(right.resource))
-            and _counts_in(right, each["partition"])
+            and counts_in(right, each["partition"])
         }
 
     # What a situation does ----------------------------------------------------------------------
@@ -314,14 +250,16 @@ class Post:
         """Return functions that have all rights, for what comes before."""
         return Lambda(self.site.account)
 
-    def work(self, message: Envelope, tells: str = "", *, by: Lambda | None = None) -> list[Any]:
+    def work(
+        self, message: Envelope, expected_inbox: str = "", *, by: Lambda | None = None
+    ) -> list[Any]:
         """Have the function work on a message; return what it has published in an inbox.
 
         Raises:
             AssertionError: it failed: the message is to come again, after a pause.
         """
         functions = by or self.functions
-        for inbox in {message.inbox, tells} - {""}:
+        for inbox in {message.inbox, expected_inbox} - {""}:
             self.clear(inbox)
         self.here.publisher.publish([message])
         stage = FEEDS[message.inbox]
@@ -329,13 +267,13 @@ class Post:
         assert (failed, self._delayed(message.inbox)) == ([], 0), (
             functions.account.output.getvalue()
         )
-        return self.taken(tells) if tells else []
+        return self.taken(expected_inbox) if expected_inbox else []
 
     def _delayed(self, inbox: str) -> int:
         name = "ApproximateNumberOfMessagesDelayed"
         asked = {"QueueUrl": self.url(inbox), "AttributeNames": [name]}
-        told = self.site.account.services.client("sqs").get_queue_attributes(**asked)
-        return int(told["Attributes"][name])
+        attributes = self.site.account.services.client("sqs").get_queue_attributes(**asked)
+        return int(attributes["Attributes"][name])
 
     def clear(self, inbox: str) -> None:
         """Take what there is in an inbox, also what rests there after a failure."""
@@ -367,21 +305,34 @@ class Post:
         return key
 
 
-def _condition(right: Right) -> dict[str, Any]:
-    """Return the condition of a right that counts in some partitions, or in all others."""
-    names, others = _partitions(right)
-    return {"Condition": {OTHERS if others else PARTITIONS: {LEADING: names}}} if names else {}
+class GuardedLambda(Lambda):
+    """All functions of an installation, each with the rights of its own role and no others."""
 
+    def __init__(self, site: RoleSite) -> None:
+        super().__init__(site.account)
+        self._moto = site.moto
+        self._posts = {role: Post(site, role) for role in (*self.handlers, "ingest", "schedule")}
+        for role, post in self._posts.items():
+            post.play(lambda _: None)
+            if role in self.handlers:
+                self.handlers[role] = post.functions.handlers[role]
+        self.front = self._posts["ingest"].functions.front
+        self.tick = self._posts["schedule"].functions.tick
 
-def _counts_in(right: Right, partition: str) -> bool:
-    names, others = _partitions(right)
-    return not names or any(fnmatchcase(partition, each) for each in names) != others
+    def wait(self, until: Callable[[], object]) -> None:
+        """Feed the functions until something is so; the schedule ticks meanwhile."""
+        due = itertools.count()
 
+        def step() -> object:
+            if next(due) % _TICK == 0:
+                self.tick(event("scheduler"), Context())
+            return until()
 
-def _partitions(right: Right) -> tuple[Sequence[str], bool]:
-    """Return the partitions of a table that a right names, and whether it counts in others."""
-    told = right.resource.partition(" ")[2].partition(" ")[2]
-    return told.removeprefix("not ").split(",") if told else (), told.startswith("not ")
+        self.pump(until=step, patience=_PATIENCE_SECONDS)
+
+    def denied(self) -> list[Mapping[str, Any]]:
+        """Return the requests of roles that moto has denied."""
+        return [each for each in self._moto.access() if not each["allowed"]]
 
 
 def noise(size: int) -> str:

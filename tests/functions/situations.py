@@ -17,31 +17,33 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import DEAD
-from bellhop.api.source_names import health_source
+from bellhop.adapters.aws.store import S3Blobs
+from bellhop.api.names import health_source
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
-from bellhop.core.generated_names import profile_name
 from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.core.identity import profile_name
 from bellhop.errors import AwayError
 from bellhop.ingest import signatures
 from bellhop.ingest.account_tokens import read_keys
 from bellhop.ports.store import Item
-from bellhop.registration.registration import Registration, register
+from bellhop.registration.registration import register
+from bellhop.registration.request import Registration
 from bellhop.rendering.cloud_events import STRUCTURED
 from bellhop.rendering.observation import observe
 from bellhop.state.blob_garbage import BlobGarbage, blob_name
+from bellhop.state.cluster import MANAGEMENT, Circuit, Cluster
 from bellhop.state.delays import classify_timer, hold_timer, probe_timer, retry_timer, sweep_timer
-from bellhop.state.dependency_index import TemplateDependency
-from bellhop.state.management_cluster import MANAGEMENT
+from bellhop.state.deployment import DeploymentStatus, Mount, Owner, TemplateDependency
+from bellhop.state.envelope import Envelope
+from bellhop.state.ingest_policy import Issuer, Refusals, Sender, WatchedKind
 from bellhop.state.messages import (
     CHARTS,
     Aggregate,
     Apply,
     CheckDeletionGuard,
     CollectGarbage,
-    Envelope,
     Evaluate,
     Instantiate,
     Probe,
@@ -51,23 +53,12 @@ from bellhop.state.messages import (
     Resync,
     UpdateLabels,
 )
-from bellhop.state.record import (
-    Circuit,
-    Cluster,
-    DeploymentStatus,
-    Issuer,
-    Owner,
-    Refusals,
-    Sender,
-    WatchedKind,
-)
-from bellhop.state.reload_index import Mount
-from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import REGION, pass_time
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
 from tests.functions.lab import FEEDS, Context, event, records
 from tests.functions.roles import EAST, EKS, FAR_EKS, NORTH, RANG, SOUTH, WEST, Post, noise
+from tests.lab.lambdas import ACCOUNT
+from tests.lab.moto import REGION, pass_time
 
 LONG, LARGE = 8_000, 300_000
 """Characters of noise whose payload lies beside its head, and of such that lies in a blob."""
@@ -111,8 +102,8 @@ def is_fed_by_rules(post: Post) -> None:
     """Lambda takes what a rule of EventBridge wrote into the events' queue, and deletes it."""
     own, sqs = post.site.account.services.client("sqs"), post.services.client("sqs")
     url = own.create_queue(QueueName=f"{post.site.account.name}-events")["QueueUrl"]
-    told = json.dumps({"cluster": EAST, "event": event("eventbridge")})
-    own.send_message(QueueUrl=url, MessageBody=told)
+    body = json.dumps({"cluster": EAST, "event": event("eventbridge")})
+    own.send_message(QueueUrl=url, MessageBody=body)
     sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])
     asked = {"QueueUrl": url, "MessageSystemAttributeNames": ["All"]}
     [taken] = sqs.receive_message(**asked)["Messages"]
@@ -251,7 +242,7 @@ def knows_very_many_kinds(post: Post) -> None:
 
 
 def says_that_kinds_are_lost(post: Post) -> None:
-    """A sender is told what is so, and sent away until a sweep has written them anew."""
+    """A sender gets the tables, and is sent away until a resync has written them again."""
     with _very_many_kinds(post) as blob:
         blobs(post).delete(blob)
         answer = post.functions.send("east", batch())
@@ -260,7 +251,7 @@ def says_that_kinds_are_lost(post: Post) -> None:
 
 
 def hears_of_drift(post: Post) -> None:
-    """Whoever has an object is told that somebody else wrote to it."""
+    """The object's owner learns that somebody else wrote to it."""
     web = post.site.stored()
     key = ObjectKey.of(web)
     post.here.records.owners.put(EAST, key.identity, Owner("own", "made", EAST, 0))
@@ -359,7 +350,7 @@ def meets_a_key_that_nobody_knows(post: Post) -> None:
     assert post.taken("sweep")
 
 
-def says_when_it_was_heard(post: Post) -> None:
+def shows_the_heartbeat(post: Post) -> None:
     """A forwarder that has nothing to send is alive."""
     post.here.records.hearings.delete(EAST)
     assert post.functions.send("east", {"apiVersion": "bellhop.dev/v1", "kind": "Alive"})
@@ -443,7 +434,7 @@ def finds_a_match(post: Post) -> None:
 
 
 def finds_a_match_no_more(post: Post) -> None:
-    """The object is gone."""
+    """The object is deleted."""
     key = post.matching()
     buries(post, key)
     evaluates(post, key)
@@ -457,7 +448,7 @@ def reads_a_large_object(post: Post) -> None:
 
 
 def puts_off_a_slow_script(post: Post) -> None:
-    """The object is judged apart."""
+    """The object is evaluated apart."""
     plain = {**post.site.stored(), "kind": "ConfigMap"}
     del plain["spec"], plain["status"]
     assert post.here.records.observations.put(observe(EAST, plain, datetime.now(UTC)))
@@ -472,21 +463,21 @@ def wonders_what_a_tenant_sees(post: Post) -> None:
 
 
 def says_that_something_is_not_well(post: Post) -> None:
-    """What a health check makes of all that it asks for is to be told."""
+    """The result of a health check with all its requests is to be reported."""
     records, source = post.here.records, health_source("services")
     kept = records.health.get(EAST)
     digest = post.here.catalogs.current().digest(source)
-    judged = {**kept.value.judgement, source: digest}
-    records.health.put(EAST, replace(kept.value, judgement=judged), expect=kept.token)
+    evaluated = {**kept.value.judgement, source: digest}
+    records.health.put(EAST, replace(kept.value, judgement=evaluated), expect=kept.token)
     records.selections.delete(EAST, source)
 
     assert post.work(Aggregate(EAST, source, rang=RANG), "probe")
 
 
 def buries(post: Post, key: ObjectKey) -> None:
-    """Have the object be gone."""
-    gone = {"key": str(key), "uid": key.name, "version": 8}
-    assert post.others().send("east", batch({"gone": gone}))["statusCode"] == 200
+    """Delete the object."""
+    deleted = {"key": str(key), "uid": key.name, "version": 8}
+    assert post.others().send("east", batch({"gone": deleted}))["statusCode"] == 200
 
 
 # Deploy -------------------------------------------------------------------------------------------
@@ -503,7 +494,7 @@ def asks_for_each_object(post: Post) -> None:
 
 
 def applies_a_profile(post: Post, words: str = "", of: str = "") -> None:
-    """What it brings is in the cluster."""
+    """Its add-on is in the cluster."""
     key = post.matching(words)
     post.work(_instantiate(key), by=post.others())
     post.work(_apply(key, of))
@@ -512,7 +503,7 @@ def applies_a_profile(post: Post, words: str = "", of: str = "") -> None:
 
 
 def withdraws_a_profile(post: Post) -> None:
-    """What it brought is there no more, and neither is the profile."""
+    """Its add-on is deleted, and so is the profile."""
     key, others = post.matching(), post.others()
     steps: tuple[Envelope, ...] = (_instantiate(key), _apply(key))
     for message in steps:
@@ -537,15 +528,15 @@ def applies_a_large_profile(post: Post) -> None:
 
 
 def ends_a_cloud_event(post: Post, rang: str, tells: str) -> None:
-    """It is to be judged once more, as what rang or as what a sweep found."""
-    key = post.site.told()
+    """It is to be evaluated once more, as if an event or a resync had found it."""
+    key = post.site.record_cloud_event()
     post.work(Evaluate(EAST, str(key), rang=RANG), by=post.others())
 
     assert post.work(Instantiate("over", EAST, str(key), rang=rang), tells)
 
 
-def watches_what_it_brought(post: Post, of: str = "") -> None:
-    """The cluster's sender is to tell of kinds that nobody has asked for before."""
+def watches_its_objects(post: Post, of: str = "") -> None:
+    """The cluster's sender is to send kinds that nobody has asked for before."""
     for kept in list(post.here.records.watches.of(EAST)):
         post.here.records.watches.delete(EAST, kept.value.profile, expect=kept.token)
     key = post.matching()
@@ -555,7 +546,7 @@ def watches_what_it_brought(post: Post, of: str = "") -> None:
     assert post.work(Apply("watched", EAST, name, EAST, of=of), "sweep")
 
 
-def hands_a_chart_over(post: Post) -> None:
+def passes_a_chart_on(post: Post) -> None:
     """Who has Helm is to deploy it."""
     post.work(Resolve("charted"), by=post.others())
 
@@ -626,7 +617,7 @@ def _lost(post: Post) -> None:
 
 
 def gives_way(post: Post) -> None:
-    """A profile that waits for an object gets a message once another one gives it up."""
+    """A profile that waits for an object gets a message once another one dead-letters it."""
     key, others = post.matching(), post.others()
     for message in (_instantiate(key), _apply(key)):
         post.work(message, by=others)
@@ -644,28 +635,28 @@ def gives_way(post: Post) -> None:
 
 def leaves_the_rest_for_later(post: Post) -> None:
     """Others have their turn before it goes on with what is left."""
-    key, told = post.matching(), post.site.account.environment
+    key, environment = post.matching(), post.site.account.environment
     post.work(Instantiate("pair", EAST, str(key)), by=post.others())
     name = profile_name("pair", EAST, str(key))
-    told["BELLHOP_TURN"] = "0.001"
+    environment["BELLHOP_TURN"] = "0.001"
     try:
         assert post.work(Apply("pair", EAST, name, EAST, of=CHARTS), CHARTS)
     finally:
-        del told["BELLHOP_TURN"]
+        del environment["BELLHOP_TURN"]
 
 
-# Sweep --------------------------------------------------------------------------------------------
+# Resync -------------------------------------------------------------------------------------------
 
 
 def sweeps(post: Post, tells: str) -> None:
-    """What a cluster holds is to be evaluated, its triggers asked for, its holdings surveyed."""
+    """A cluster's objects are to be evaluated, its triggers asked for, its deployments scanned."""
     _begins(post)
 
     assert post.work(Resync(SOUTH, full=True), tells)
 
 
 def confirms_a_hint(post: Post) -> None:
-    """The object is read back, and to be evaluated as what rang."""
+    """The object is read back, and to be evaluated like that of an event."""
     _begins(post)
     web = service(post.site.name())
     del web["status"]
@@ -677,23 +668,23 @@ def confirms_a_hint(post: Post) -> None:
 
 
 def asks_for_a_probe(post: Post) -> None:
-    """Of a cluster that does not answer somebody wants to know now."""
+    """Somebody waits to learn of a cluster that does not answer."""
     _begins(post, away=True)
 
     assert post.work(Resync(SOUTH), "probe")
 
 
-def tells_who_waited(post: Post) -> None:
+def notifies_waiters(post: Post) -> None:
     """A cluster answers again: what waits for it is to be applied."""
     _begins(post, away=True)
     waits = DeploymentStatus(
         SOUTH, post.site.name(), "made", EAST, "Failed", datetime.now(UTC), AwayError.code
     )
     post.here.records.outcomes.put(waits)
-    told = post.work(Probe(SOUTH), "apply")
+    published = post.work(Probe(SOUTH), "apply")
     post.here.records.outcomes.delete(SOUTH, waits.profile)
 
-    assert told
+    assert published
     assert post.here.records.circuits.get(SOUTH) is None
 
 
@@ -709,7 +700,7 @@ def collects_blobs(post: Post) -> None:
     assert hashlib.sha256(name.encode()).hexdigest() not in str(left)
 
 
-def registers_anew(post: Post, *, by_hand: bool = False) -> None:
+def registers_again(post: Post, *, by_hand: bool = False) -> None:
     """Another cluster has the address, whose credentials somebody wrote in a way of his own.
 
     They are put aside for the one that was there. Where somebody has deleted what was put aside
@@ -803,7 +794,7 @@ def resumes(post: Post) -> None:
 # Scheduler ----------------------------------------------------------------------------------------
 
 
-def rings_the_schedule(post: Post) -> None:
+def ticks_the_schedule(post: Post) -> None:
     """The function is found: that there is none here is another answer than that it is denied."""
     client = post.services.client("lambda")
     name = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{post.site.account.name}-schedule:live"
@@ -829,7 +820,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         lets_a_signed_request_come_again,
         counts_what_it_refuses,
         meets_a_key_that_nobody_knows,
-        says_when_it_was_heard,
+        shows_the_heartbeat,
         is_fed_by_rules,
         logs,
     ],
@@ -851,9 +842,9 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         withdraws_a_profile,
         partial(ends_a_cloud_event, rang=RANG, tells="evaluate"),
         partial(ends_a_cloud_event, rang="", tells="review"),
-        watches_what_it_brought,
+        watches_its_objects,
         applies_a_large_profile,
-        hands_a_chart_over,
+        passes_a_chart_on,
         calls_a_cluster_of_eks,
         partial(calls_a_cluster_of_eks, cluster=FAR_EKS),
         *reading_rules(asks_for_each_object),
@@ -865,7 +856,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         partial(applies_a_profile, words=noise(LARGE), of=CHARTS),
         gives_way,
         leaves_the_rest_for_later,
-        partial(watches_what_it_brought, of=CHARTS),
+        partial(watches_its_objects, of=CHARTS),
         partial(calls_a_cluster_of_eks, of=CHARTS),
         partial(calls_a_cluster_of_eks, of=CHARTS, cluster=FAR_EKS),
         *(partial(reads_rules_to_apply, laid=each) for each in (_changed, _laid, _lost)),
@@ -875,15 +866,15 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
     "sweep": [
         confirms_a_hint,
         asks_for_a_probe,
-        tells_who_waited,
+        notifies_waiters,
         *(
             partial(sweeps, tells=inbox)
             for inbox in ("sweep", "review", "deploy", "patient", "confirm")
         ),
         collects_blobs,
         silences_the_one_before,
-        registers_anew,
-        partial(registers_anew, by_hand=True),
+        registers_again,
+        partial(registers_again, by_hand=True),
         sweeps_a_cluster_of_eks,
         partial(sweeps_a_cluster_of_eks, cluster=FAR_EKS),
         *reading_rules(partial(sweeps, tells="sweep")),
@@ -903,6 +894,6 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         *reading_rules(resumes),
         logs,
     ],
-    "scheduler": [rings_the_schedule],
+    "scheduler": [ticks_the_schedule],
 }
 """By role; what comes first is played most often, and is to be short."""

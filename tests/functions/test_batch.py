@@ -11,18 +11,18 @@ import pytest
 from bellhop.errors import PermanentError, TemporaryError
 from bellhop.ports.queue import Message
 from bellhop.runtime.aws.batch import Batch
+from bellhop.state.event_log import Entry
 from bellhop.state.messages import Evaluate, Resolve
-from bellhop.state.record import Entry
 from bellhop.state.retries import FEW
-from infra.lab.moto import Moto
 from tests.functions.lab import TIMEOUT, Account, Context, Lambda
+from tests.lab.moto import Moto
 from tests.waiting import eventually
 
 INBOX = "deploy"
 
 
 class KilledError(BaseException):
-    """The process is gone: nobody catches it, and Lambda is told nothing."""
+    """The process is dead: nobody catches it, and Lambda learns nothing."""
 
 
 class Stage:
@@ -58,7 +58,7 @@ class Stand:
         self.here.publisher.publish(Resolve(each) for each in profiles)
 
     def feed(self, **context: Any) -> int:
-        """Hand over a batch; return how many of it failed, none where nobody told."""
+        """Hand over a batch; return how many of it failed, none if the answer names none."""
         try:
             return len(self.functions.feed(INBOX, self.handler, Context(**context)))
         except KilledError:
@@ -76,7 +76,7 @@ class Stand:
         eventually("it is fed", step, patience=60, pause=0.05)
 
     def receive_throttled(self) -> None:
-        """Receive a batch as Lambda does, and have no room for it until its visibility ends."""
+        """Receive a batch as Lambda does, and keep it unserved until its visibility ends."""
         assert self.here.queues[INBOX].receive(10, wait=timedelta(0))
         self.account.moto.pass_visibility(0)
 
@@ -104,10 +104,7 @@ def test_only_what_failed_comes_again(stand: Stand) -> None:
 
 
 def test_poison_ends_as_a_dead_letter_with_its_reason(stand: Stand) -> None:
-    """After as many attempts as there may be; what came with it is done once.
-
-    It takes seconds: pauses of a second pass between its tries.
-    """
+    """After as many attempts as there may be; what came with it is done once."""
     stand.publish("one", "poison", "two")
     stand.feed_until(stand.dead)
 
@@ -116,7 +113,7 @@ def test_poison_ends_as_a_dead_letter_with_its_reason(stand: Stand) -> None:
     assert [each["inbox"] for each in stand.account.lines() if "dead letters" in each["message"]]
 
 
-def test_a_message_that_nobody_can_read_is_given_up_at_once(stand: Stand) -> None:
+def test_an_unreadable_message_is_dead_lettered_at_once(stand: Stand) -> None:
     """It is a dead letter after one attempt, and the rest of the batch is done."""
     stand.here.queues[INBOX].publish([Message({"do": "dance", "profile": "x"}, "g")])
     stand.publish("one")
@@ -149,10 +146,7 @@ def test_no_message_dies_of_being_given_back(stand: Stand) -> None:
 
 
 def test_who_waits_for_its_group_dies_of_no_count(stand: Stand) -> None:
-    """One that came twice in vain already waits for one of its group, and its last try is left.
-
-    It takes seconds: pauses of a second pass between its tries.
-    """
+    """One that came twice in vain already waits for one of its group, and its last try is left."""
     queue = stand.here.queues[INBOX]
     one, poison = (Message(Resolve(name).message().body, "one group") for name in ("one", "poison"))
     queue.publish([one])
@@ -168,10 +162,7 @@ def test_who_waits_for_its_group_dies_of_no_count(stand: Stand) -> None:
 
 
 def test_one_that_kills_its_function_becomes_a_dead_letter(stand: Stand) -> None:
-    """All of a batch comes again, and what is done leaves it: only the killer is a dead letter.
-
-    It takes seconds: a visibility timeout passes after each try, as far as moto knows.
-    """
+    """All of a batch comes again, and what is done leaves it: only the killer is a dead letter."""
     stand.publish("killer", "one", "two")
     stand.feed_until(stand.dead, passing=True)
 
@@ -184,7 +175,7 @@ def test_one_that_kills_its_function_becomes_a_dead_letter(stand: Stand) -> None
 
 
 def test_no_message_dies_of_throttled_receives(stand: Stand) -> None:
-    """Lambda receives it again and again and has no room for it: then it is worked on, once."""
+    """Lambda receives it again and again without a free instance: then it is worked on, once."""
     stand.publish("one")
     for _ in range(30):
         stand.receive_throttled()
@@ -196,10 +187,7 @@ def test_no_message_dies_of_throttled_receives(stand: Stand) -> None:
 
 
 def test_a_message_may_fail_after_throttled_receives_as_often_as_any(stand: Stand) -> None:
-    """Receives that nobody worked on use up none of its attempts.
-
-    It takes seconds: pauses of a second pass between its tries.
-    """
+    """Receives that nobody worked on use up none of its attempts."""
     stand.publish("poison")
     for _ in range(8):
         stand.receive_throttled()
@@ -224,7 +212,7 @@ def test_what_cannot_be_opened_fails_as_a_whole(
     assert caplog.messages == ["Cannot open the installation"]
 
 
-def test_lines_of_the_ledger_are_written_before_the_function_ends(
+def test_lines_of_the_event_log_are_written_before_the_function_ends(
     stand: Stand, account: Account
 ) -> None:
     """Nobody runs between two events: what was noted is in the store when the answer is given."""
@@ -244,7 +232,7 @@ def test_lines_of_the_ledger_are_written_before_the_function_ends(
     assert [entry.what for _, entry in found] == ["rang"]
 
 
-def test_inboxes_of_one_function_are_told_apart(stand: Stand) -> None:
+def test_inboxes_of_one_function_are_distinguished(stand: Stand) -> None:
     """A message goes back to the queue from which it came."""
     seen: list[str] = []
 
@@ -263,10 +251,7 @@ def test_inboxes_of_one_function_are_told_apart(stand: Stand) -> None:
 
 
 def test_a_message_that_goes_on_failing_is_recorded_until_it_ends(moto: Moto) -> None:
-    """SQS shows its age no more after three receives: the schedule reads the record instead.
-
-    It takes seconds: pauses of a second pass between its tries.
-    """
+    """SQS shows its age no more after three receives: the schedule reads the record instead."""
     account = Account(moto, attempts=6, retry_first=0.1, retry_longest=0.1)
     stand = Stand(account)
     began: list[Any] = []

@@ -10,11 +10,10 @@ import pytest
 
 from bellhop.core.gvk import CLOUD_EVENT
 from bellhop.errors import InvalidError
-from bellhop.runtime.aws.bridge import cloud_event, request_of
-from bellhop.runtime.aws.http import Front
+from bellhop.runtime.aws.http import Front, cloud_event, read_request
 from functions.ingest import aws
-from infra.lab.moto import Moto
 from tests.functions.lab import Account, Context, User, event, records
+from tests.lab.moto import Moto
 
 QUEUE = "arn:aws:sqs:eu-west-1:123456789012:bellhop-events"
 LIMIT = 2_000
@@ -112,10 +111,10 @@ def test_a_subject_is_what_the_rule_says(path: str, resources: Any, subject: str
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{}", written(7), written({}, cluster=None)])
-def test_what_no_rule_wrote_is_told(body: str) -> None:
+def test_an_event_that_no_rule_wrote_is_logged(body: str) -> None:
     """One sentence, that quotes nothing of it."""
     with pytest.raises(InvalidError, match=r"^cannot read "):
-        request_of(body)
+        read_request(body)
 
 
 def test_a_batch_is_taken_message_by_message(front: Front, account: Account) -> None:
@@ -128,7 +127,7 @@ def test_a_batch_is_taken_message_by_message(front: Front, account: Account) -> 
     assert [each["source"] for each in kept(account)] == ["aws.ecr"]
 
 
-def test_what_is_refused_comes_again_alone(front: Front, account: Account) -> None:
+def test_only_a_refused_event_comes_again(front: Front, account: Account) -> None:
     """A cluster that is not there, an event that is none, one too large: each is logged."""
     bad = [
         written(happened(), cluster="fleet/nowhere"),
@@ -161,7 +160,7 @@ def test_all_come_again_where_nothing_can_be_opened() -> None:
 
 
 def test_who_calls_by_http_is_no_queue(front: Front, account: Account) -> None:
-    """A body that looks like a batch is a body: it is judged by its token as any."""
+    """A body that looks like a batch is a body: it is checked by its token as any."""
     sent = event("http_api")
     sent["rawPath"] = sent["requestContext"]["http"]["path"] = "/clusters/fleet/east"
     sent["body"] = json.dumps(records(QUEUE, []))

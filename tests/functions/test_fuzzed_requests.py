@@ -34,11 +34,11 @@ from bellhop.runtime.cloud.resources import Resources
 from bellhop.runtime.embedded.http import Front as EmbeddedFront
 from bellhop.runtime.gcp.http import Front as GcpFront
 from bellhop.settings import Settings
-from bellhop.state.record import Sender
+from bellhop.state.ingest_policy import Sender
 from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet, cloud_event
 from tests.functions.lab import Context, event
-from tests.unit.stages.test_cloud_events import EACH, SOURCE
+from tests.unit.ingest.test_cloud_events import EACH, SOURCE
 
 MANY = int(os.environ.get("BELLHOP_FUZZ", "0")) or 1
 LIMIT = 20_000
@@ -219,8 +219,8 @@ def test_the_front_of_aws_answers(
     front = AwsFront(lambda _: fleet.ingest, lambda: here)
     sent = event("function_url")
     text = ask.body.decode("utf-8", "surrogateescape")
-    told = base64.b64encode(ask.body).decode() if encoded else text
-    sent["body"], sent["isBase64Encoded"] = told[: -1 if cut else None], encoded
+    sent_body = base64.b64encode(ask.body).decode() if encoded else text
+    sent["body"], sent["isBase64Encoded"] = sent_body[: -1 if cut else None], encoded
     sent["rawPath"] = ask.path
     sent["requestContext"]["http"] |= {"method": ask.method, "path": ask.path}
     sent["headers"] |= dict(ask.headers)
@@ -304,7 +304,7 @@ def test_the_listener_answers(fleet: Fleet, listener: tuple[str, int], ask: Ask)
 
 
 def test_what_a_sender_signs_is_taken_over_the_wire(listener: tuple[str, int]) -> None:
-    """Once: what is fuzzed here is not refused for want of a key."""
+    """Once: the fuzzed requests are not refused because a key is missing."""
     body = json.dumps(cloud_event("web")).encode()
     head = (
         ("webhook-id", "wire"),

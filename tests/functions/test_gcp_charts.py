@@ -12,13 +12,13 @@ from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.state.messages import CHARTS
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
-from infra.lab.google_storage import Storage
 from infra.package.programs import PLACES
 from tests.fakes.chart import packed, repository
 from tests.fakes.manifests import config, join
 from tests.fakes.tarballs import packed as packed_folder
 from tests.functions.conftest import SETTINGS
 from tests.functions.gcp_lab import Project, Stand
+from tests.lab.google_storage import Storage
 
 CONFIG = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "web-config")
 BUILT = ObjectKey(CONFIG.gvk, "default", "built-web")
@@ -53,10 +53,7 @@ def project(pubsub_place: str, storage: Storage) -> Iterator[Project]:
 def test_a_chart_and_a_kustomization_come_and_go_with_their_profile(
     stand: Stand, google_sources: Path, source_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Unpacking the sources may lose the modes of programs: the function restores them.
-
-    It takes seconds: each function starts as a process of its own.
-    """
+    """Unpacking the sources may lose the modes of programs: the function restores them."""
     programs = [google_sources / CHARTS / place for place in PLACES.values()]
     for program in programs:
         program.chmod(0o644)

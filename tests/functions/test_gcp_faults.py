@@ -19,13 +19,14 @@ import pytest
 
 from bellhop.core.gvk import ObjectKey
 from bellhop.ports.queue import Again, Delivery, Message
-from bellhop.state.messages import INBOXES, Apply, Envelope, Evaluate, Instantiate, Resync
-from bellhop.state.record import Inventory
-from infra.lab.frameworks import Answer
-from infra.lab.google import Emulator
+from bellhop.state.deployment import Inventory
+from bellhop.state.envelope import Envelope
+from bellhop.state.messages import INBOXES, Apply, Evaluate, Instantiate, Resync
 from tests.cli.conftest import on_gcp
 from tests.functions.gcp_lab import ADDRESSES, TWIN, WEB, Flow, Stand, balanced
 from tests.functions.writes import Deaths, Halt, Happens
+from tests.lab.frameworks import Answer
+from tests.lab.google import Emulator
 from tests.waiting import eventually
 
 SOURCE, DESTINATION = "fleet/source", "fleet/destination"
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.thorough
 
 ANY = b""
 LEASE = b"inventory/"
-"""In the write by which deploy takes its lease, when the profile is made anew and told of."""
+"""In the write by which deploy takes its lease, when the profile is re-created and published."""
 
 EVALUATE = Evaluate(SOURCE, str(WEB), rang="2026-11-20T08:00:00+00:00")
 
@@ -52,7 +53,7 @@ def flow(flow: Flow) -> Flow:
 
 
 def push(stand: Stand, message: Envelope, number: str = "1") -> Answer:
-    """Push a message as Pub/Sub does, and tell what its function answers."""
+    """Push a message as Pub/Sub does, and return its function's answer."""
     about = message.message()
     body = {
         "subscription": "projects/p/subscriptions/s",
@@ -70,7 +71,7 @@ def push(stand: Stand, message: Envelope, number: str = "1") -> Answer:
 
 
 def marks(flow: Flow) -> list[tuple[str, str]]:
-    """Return the life of what was brought, and its last change."""
+    """Return the uid of the deployed object, and its last change."""
     found = [flow.destination.get(key) or {"metadata": {}} for key in (TWIN, ADDRESSES)]
     return [(each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in found]
 
@@ -86,7 +87,7 @@ def dying(flow: Flow, *stages: str) -> Iterator[dict[str, Deaths]]:
 
 
 def until_taken(flow: Flow, stored: Any) -> None:
-    """Ring until it is taken, as a forwarder does."""
+    """Send the event until it is taken, as a forwarder does."""
     until_answered(lambda: flow.ring(stored))
 
 
@@ -102,12 +103,12 @@ def until_answered(ask: Callable[[], Answer]) -> None:
 
 
 def lives(flow: Flow) -> list[str]:
-    """Return the life of what was brought."""
+    """Return the uid of the deployed object."""
     return [uid for uid, _ in marks(flow)]
 
 
 def inventories(flow: Flow) -> list[Inventory]:
-    """Return what is held in the cluster that things are brought to."""
+    """Return the objects in the destination cluster."""
     return list(flow.stand.project.open().records.inventories.of(DESTINATION))
 
 
@@ -148,12 +149,12 @@ def counted(processes: Counter[int]) -> Happens:
 
 
 def twin(key: ObjectKey) -> ObjectKey:
-    """Return the Service that is brought for one."""
+    """Return the Service that is deployed for one."""
     return TWIN._replace(name=f"external-{key.name}")
 
 
 def busy(flow: Flow, key: ObjectKey) -> None:
-    """Make a balanced Service and change it twice, without a pause; each time it rings."""
+    """Make a balanced Service and change it twice, without a pause; each time it sends an event."""
     made = balanced(60000)
     made["metadata"]["name"] = key.name
     flow.source.create(made)
@@ -169,11 +170,7 @@ class TestFaults:
     """What explanation/delivery.md promises, while things go wrong: in one installation."""
 
     def test_messages_that_come_again_and_at_once_change_nothing(self, flow: Flow) -> None:
-        """Each stage gets its own four times at once, when all is done and for another object.
-
-        It takes seconds: twelve messages are pushed to functions at once, which wait for each
-        other.
-        """
+        """Each stage gets its own four times at once, when all is done and for another object."""
         stand = flow.stand
         flow.make(60000)
         stand.wait(lambda: flow.there(60000))
@@ -197,7 +194,7 @@ class TestFaults:
     def test_functions_that_die_at_one_write_after_the_other_end_their_work(
         self, flow: Flow
     ) -> None:
-        """What rang is sent again and pushed again, until each has got through with it.
+        """An event is sent again and pushed again, until each has got through with it.
 
         It takes long: a function starts once more after each of its writes.
         """
@@ -214,10 +211,8 @@ class TestFaults:
         assert lives(flow) == before
         ended_well(flow)
 
-    def test_ticks_and_sweeps_that_die_at_one_write_after_the_other_end_their_work(
-        self, flow: Flow
-    ) -> None:
-        """A timer and a message that rested ask for a sweep, which finds what nobody rang for.
+    def test_ticks_and_resyncs_that_die_at_each_write_end_their_work(self, flow: Flow) -> None:
+        """A timer and a delayed message ask for a resync, which finds objects without an event.
 
         It takes long: a function starts once more after each of its writes.
         """
@@ -226,10 +221,10 @@ class TestFaults:
         flow.settle(lambda: flow.there(60000))
         here = stand.project.open()
         flow.source.patch(WEB, to_port(60001))
-        swept = Resync(SOURCE, full=True).message()
-        rests = Delivery(swept, "rested", "", 1)
+        resync = Resync(SOURCE, full=True).message()
+        rests = Delivery(resync, "rested", "", 1)
         here.queues["sweep"].settle(rests, Again(timedelta(0), "it waits"))
-        here.records.timers.set("late", here.records.clock.now(), swept.body)
+        here.records.timers.set("late", here.records.clock.now(), resync.body)
 
         with dying(flow, "sweep") as deaths:
             with dying(flow, "schedule") as others:
@@ -269,11 +264,8 @@ class TestFaults:
         assert lives(flow) == before
         ended_well(flow)
 
-    def test_who_goes_on_when_all_is_done_has_the_newest_brought_again(self, flow: Flow) -> None:
-        """What he began is older than what is there, which he finds out when he writes it down.
-
-        It takes seconds: a worker is halted until a later event is done.
-        """
+    def test_a_late_worker_has_the_newest_deployed_again(self, flow: Flow) -> None:
+        """What he began is older than what is there, which he finds out when he writes it down."""
         stand = flow.stand
         flow.make(60000)
         flow.settle(lambda: flow.there(60000))
@@ -292,7 +284,7 @@ class TestFaults:
         assert lives(flow) == before
         ended_well(flow)
 
-    def test_a_burst_on_several_processes_of_each_stage_is_brought_whole(self, flow: Flow) -> None:
+    def test_a_burst_on_several_processes_of_each_stage_is_deployed_whole(self, flow: Flow) -> None:
         """Of each object the last word, once, without an error of those who meet; then it goes.
 
         It takes long: eight objects come, change and go through several processes of each
@@ -336,7 +328,7 @@ class TestFaults:
     def test_google_that_goes_away_for_a_while_loses_nothing(
         self, flow: Flow, firestore: Emulator, pubsub: Emulator
     ) -> None:
-        """Senders are sent away and come again; what is in hand comes again by itself.
+        """Senders are sent away and come again; what is in flight comes again by itself.
 
         It takes long: Pub/Sub's emulator boots, and pushes come again after their pauses.
         """
@@ -367,13 +359,10 @@ class TestFaults:
         ended_well(flow)
 
 
-def test_one_that_is_told_to_end_answers_what_it_has_in_hand(
+def test_a_terminated_function_answers_its_requests_in_flight(
     stand: Stand, firestore: Emulator
 ) -> None:
-    """Cloud Run gives it ten seconds; nobody is told to come again for nothing.
-
-    It takes seconds: a request is held for two seconds, and all functions start for this test.
-    """
+    """Cloud Run gives it ten seconds; no message is made to come again for nothing."""
     function = stand.functions["evaluate"]
     assert push(stand, EVALUATE).status == 200
     firestore.freeze()
@@ -396,10 +385,7 @@ def test_one_that_is_told_to_end_answers_what_it_has_in_hand(
 def test_what_nobody_answers_for_is_a_dead_letter_that_can_be_replayed(
     stand: Stand, tries: int, tmp_path: Path
 ) -> None:
-    """Pub/Sub buries it after so many pushes, a tick takes it over, and replayed it is done.
-
-    It takes seconds: Pub/Sub pushes five times, with its own pauses.
-    """
+    """Pub/Sub buries it after so many pushes, a tick takes it over, and replayed it is done."""
     bellhop = on_gcp(tmp_path, stand.project)
     bellhop.opened.close()
     queue = stand.project.open().queues["evaluate"]

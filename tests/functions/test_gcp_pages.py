@@ -21,18 +21,18 @@ from bellhop.registration import instructions
 from bellhop.registration.forwarder_manifests import NAME
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
-from infra.lab.google_logging import Logging
-from infra.lab.google_monitoring import Monitoring
-from infra.lab.google_schema import PLACE
-from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.processes import Nursery
 from tests.cli.conftest import google_outputs
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.fakes.pod import Pod
 from tests.functions.gcp_lab import Project, Stand
 from tests.infra.release_files import install_dependencies, put_release
+from tests.lab.google_logging import Logging
+from tests.lab.google_monitoring import Monitoring
+from tests.lab.google_schema import PLACE
+from tests.lab.google_schema_provider import SchemaProvider
 from tests.missing import find_program
-from tests.terraform.door import Door
+from tests.terraform.proxy import Proxy
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -46,8 +46,8 @@ NOT_TYPED = {
     "gcloud quotas": "asks Google",
     f"terraform {EXAMPLE} apply": "asks Google: tests/terraform/test_google_module.py validates it",
     f"terraform {EXAMPLE} destroy": "asks Google",
-    "bellhop register cluster-gke": "tests/cli/test_register_gke.py does, with a GKE of its own",
-    "bellhop logs --follow": "has no end: tests/cli/test_logs_on_google.py follows",
+    "bellhop register cluster-gke": "tests/cli/test_register.py does, with a GKE of its own",
+    "bellhop logs --follow": "has no end: tests/cli/test_logs.py follows",
     "gcloud logging read": "asks Google: tests/docs/test_cloud_logging_page.py tries its filter",
     "gcloud logging metrics create": "the same",
     "gcloud monitoring policies create": "asks Google",
@@ -64,11 +64,11 @@ def lines() -> list[Typed]:
 
 
 def untyped(line: Typed) -> str:
-    """Tell by which words of the list a line is left out; empty if it is typed."""
+    """Return the words of the list by which a line is left out; empty if it is typed."""
     return next((each for each in NOT_TYPED if line.command.startswith(each)), "")
 
 
-def test_every_line_is_typed_or_told_why_not() -> None:
+def test_every_line_is_typed_or_has_a_reason_why_not() -> None:
     """Nothing is in the list that no page has, nor is a shell's line hidden from who types."""
     assert {untyped(line) for line in lines()} - {""} == NOT_TYPED.keys()
     for page in PAGES:
@@ -77,7 +77,7 @@ def test_every_line_is_typed_or_told_why_not() -> None:
 
 
 class Ingest:
-    """The function that the forwarder sends to, as the door behind which it is asks it."""
+    """The function that the forwarder sends to, as the proxy before it asks it."""
 
     def __init__(self, stand: Stand) -> None:
         self._function = stand.functions["ingest"]
@@ -118,7 +118,7 @@ def applied(place: Path, project: Project) -> None:
 
 
 def type_of(value: Any) -> Any:
-    """Tell the type of an output, in Terraform's words."""
+    """Return the type of an output, in Terraform's words."""
     if isinstance(value, dict):
         return ["object", {name: type_of(each) for name, each in value.items()}]
     return "string"
@@ -147,7 +147,7 @@ def test_the_pages_run_as_they_are_written(
     with ExitStack() as end:
         provider = end.enter_context(SchemaProvider(PLACE))
         (tmp_path / "door").mkdir()
-        door = end.enter_context(Door(tmp_path / "door", Ingest(stand)))  # type: ignore[arg-type]
+        proxy = end.enter_context(Proxy(tmp_path / "door", Ingest(stand)))  # type: ignore[arg-type]
         logging, monitoring = end.enter_context(Logging()), end.enter_context(Monitoring())
         logging.places.add(f"projects/{project.name}")
         path = [kubectl.parent, find_program("terraform").parent, Path(sys.base_prefix) / "bin"]
@@ -164,36 +164,36 @@ def test_the_pages_run_as_they_are_written(
         end.callback(pod.close)
         end.enter_context(ticking(stand))
         shell = end.enter_context(Terminal(environment, reader))
-        wanted = [line for line in lines() if not untyped(line)]
-        leave = [line for line in wanted if line.command.startswith(LEAVE)]
-        for line in [*(each for each in wanted if each not in leave), *leave]:
-            told = line.command
-            if "/pip install" in told:
+        expected = [line for line in lines() if not untyped(line)]
+        leave = [line for line in expected if line.command.startswith(LEAVE)]
+        for line in [*(each for each in expected if each not in leave), *leave]:
+            command = line.command
+            if "/pip install" in command:
                 (wheel,) = reader.glob("*.whl")
                 install_dependencies(reader / "venv", wheel, "[gcp]")
-            if told.endswith(" output -json | bellhop context add prod --gcp -"):
+            if command.endswith(" output -json | bellhop context add prod --gcp -"):
                 applied(reader / "bellhop-0.1.0/terraform/examples/gcp-minimal", project)
-            if "register cluster " in told and line not in leave:
-                told += f" --ingest-url {door.address} --ingest-ca {door.ca}"
-            if told.startswith("bellhop logs"):
-                tell(logging, stand)
-            shell.follow(replace(line, command=told), patience=90)
-            if "--image" in told:
+            if "register cluster " in command and line not in leave:
+                command += f" --ingest-url {proxy.address} --ingest-ca {proxy.ca}"
+            if command.startswith("bellhop logs"):
+                write_measurements(logging, stand)
+            shell.follow(replace(line, command=command), patience=90)
+            if "--image" in command:
                 pod.run()
-            if told.startswith("bellhop apply"):
+            if command.startswith("bellhop apply"):
                 rings(stand, pod)
 
         status, said = shell.type("bellhop logs --source sveltos-service --since 2h")
         assert (status, "applied" in said) == (0, True)
 
 
-def tell(logging: Logging, stand: Stand) -> None:
+def write_measurements(logging: Logging, stand: Stand) -> None:
     """Have what functions wrote until now be where it is looked for."""
     for line in stand.lines():
         logging.write("lab-evaluate", json.dumps(line), at=datetime.now(UTC))
 
 
 def rings(stand: Stand, pod: Pod) -> None:
-    """Wait until the API server rings for what was declared; a reader is slower than that."""
+    """Wait until the API server sends events of the sources; a reader is slower than that."""
     stand.wait(lambda: (pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"))
     time.sleep(instructions.SPREAD_SECONDS)

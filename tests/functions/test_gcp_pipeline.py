@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from bellhop.core.gvk import GVK, ObjectKey
 from tests.fakes.manifests import feeding, join, seed, watching
 from tests.functions.gcp_lab import ADDRESSES, BATCH, SERVICE, WEB, Flow
@@ -27,13 +25,10 @@ def service(name: str, port: int) -> dict[str, Any]:
 class TestSeeds:
     """What Bellhop was specified by, in one installation."""
 
-    @pytest.mark.parametrize("form", ["service-discovery", "service-discovery-eventbasedaddon"])
-    def test_a_service_is_carried_to_the_other_cluster_and_taken_away(
-        self, flow: Flow, form: str
-    ) -> None:
-        """Seeds 000 and 003: it appears elsewhere, follows its port, and goes with its source."""
+    def test_a_service_is_carried_to_the_other_cluster_and_taken_away(self, flow: Flow) -> None:
+        """Seed 000: it comes, follows its port, and goes with its source."""
         stand = flow.stand
-        flow.declare(form)
+        flow.declare("service-discovery")
         flow.make(60000)
         stand.wait(lambda: flow.there(60000))
         endpoints = flow.destination.get(ADDRESSES)
@@ -46,7 +41,7 @@ class TestSeeds:
         stand.wait(flow.gone)
 
     def test_each_service_is_guarded_by_a_policy_of_its_own(self, flow: Flow) -> None:
-        """Seed 001: a NetworkPolicy for each Service with the label, gone with it or its label."""
+        """Seed 001: a NetworkPolicy for each Service with the label, until it or its label goes."""
         stand = flow.stand
         flow.declare("network-policy")
         mine, other = (ObjectKey(SERVICE, "default", name) for name in ("my-service", "another"))
@@ -77,7 +72,7 @@ class TestSeeds:
         assert trace.startswith(f"projects/{stand.project.name}/traces/")
         assert stand.lines(severity="ERROR") == []
 
-    def test_a_cloud_event_brings_an_object_and_another_takes_it_back(self, flow: Flow) -> None:
+    def test_a_cloud_event_deploys_an_object_and_another_removes_it(self, flow: Flow) -> None:
         """By HTTP with the cluster's token, through every function, into the real cluster."""
         flow.declare("cloud-events")
         web = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "build-web")
@@ -112,15 +107,12 @@ class TestSeeds:
         assert flow.stand.hear("nowhere", {"image": "shop:1"}, **built).status == 404
         assert flow.stand.hear("source", {"image": "shop:1"}, **built).json()["taken"] == 1
         flow.stand.wait(lambda: flow.source.get(shop))
-        gone = {**headers, "Ce-Id": "2", "Ce-Type": "example.image.removed"}
-        assert flow.stand.hear("source", {}, **gone).json()["taken"] == 1
+        removed = {**headers, "Ce-Id": "2", "Ce-Type": "example.image.removed"}
+        assert flow.stand.hear("source", {}, **removed).json()["taken"] == 1
         flow.stand.wait(lambda: flow.source.get(shop) is None)
 
     def test_what_feeds_itself_is_slowed_and_named(self, flow: Flow) -> None:
-        """A source that watches what its trigger applies: some sixteen turns, then a line of it.
-
-        It takes seconds: sixteen turns of a loop go through functions in processes of their own.
-        """
+        """A source that watches what its trigger applies: some sixteen turns, then a line of it."""
         stand, one = flow.stand, ObjectKey(GVK("", "v1", "ConfigMap"), "default", "one")
         rules = join(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
         flow.owner.apply(rules)

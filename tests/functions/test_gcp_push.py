@@ -17,10 +17,11 @@ from werkzeug.exceptions import BadRequest, ServiceUnavailable
 from bellhop.errors import PermanentError, TemporaryError
 from bellhop.runtime.gcp.push import Push
 from bellhop.runtime.gcp.resources import Resources
+from bellhop.state.event_log import Entry
 from bellhop.state.messages import Resolve
-from bellhop.state.record import Entry
-from infra.lab.google_front import Front
 from tests.functions.gcp_lab import Project
+from tests.lab.google_front import Front
+from tests.waiting import eventually
 
 INBOX = "deploy"
 AT_ONCE = 4
@@ -89,7 +90,7 @@ def stand(project: Project) -> Stand:
 
 
 def test_what_is_done_or_failed_for_good_is_acknowledged(stand: Stand) -> None:
-    """Nobody is told of it again."""
+    """No sender learns of it again."""
     for each in ("one", "permanent"):
         stand.push(stand.event(each))
 
@@ -108,7 +109,7 @@ def test_poison_ends_as_a_dead_letter_with_its_reason(stand: Stand) -> None:
     assert (line["severity"], line["inbox"]) == ("WARNING", INBOX)
 
 
-def test_a_message_that_nobody_can_read_is_given_up_at_once(stand: Stand) -> None:
+def test_an_unreadable_message_is_dead_lettered_at_once(stand: Stand) -> None:
     """Also one without data or attributes, which Pub/Sub leaves out where they are empty."""
     stand.push(stand.event("x", data=base64.b64encode(b'{"do": "dance"}').decode()))
     empty = stand.event("y")
@@ -151,7 +152,7 @@ def test_what_is_no_push_is_refused(
     changes: dict[str, Any],
     expected: type[Exception],
 ) -> None:
-    """It is not acknowledged: Pub/Sub gives it up some time, and an error tells why."""
+    """It is not acknowledged: Pub/Sub dead-letters it some time, and an error says why."""
     with pytest.raises(expected):
         stand.push(stand.event("one", topic=topic, **changes))
 
@@ -191,15 +192,18 @@ def test_threads_share_one_installation_and_work_at_once(stand: Stand) -> None:
 def test_who_waits_for_what_cannot_be_opened_fails_with_it(stand: Stand) -> None:
     """A key that cannot be read is asked for once, not by one thread after the other."""
     opened: list[int] = []
+    asking: list[int] = []
 
     def opening() -> Resources:
         opened.append(1)
-        time.sleep(1)
+        eventually("all ask", lambda: len(asking) == AT_ONCE)
+        time.sleep(0.5)
         raise TemporaryError("cannot read the sealing key")
 
     push = Push(lambda _: stand.stage, opening)
 
-    def refused(_: int) -> bool:
+    def refused(number: int) -> bool:
+        asking.append(number)
         with pytest.raises(ServiceUnavailable):
             push(stand.event("one"))
         return True
@@ -209,20 +213,20 @@ def test_who_waits_for_what_cannot_be_opened_fails_with_it(stand: Stand) -> None
     assert len(opened) == 1
 
 
-def test_lines_of_the_ledger_are_written_before_the_push_is_answered(stand: Stand) -> None:
+def test_lines_of_the_event_log_are_written_before_the_push_is_answered(stand: Stand) -> None:
     """Nobody runs between two pushes: what was noted is in the store by then."""
     clock = stand.project.open().records.clock
-    told = stand.project.open(tells=True)
+    logged = stand.project.open(logs=True)
 
     class Noting:
         def handle(self, message: Resolve) -> None:
             del message
-            told.records.ledger.note(
+            logged.records.ledger.note(
                 Entry(clock.now(), "t", "rang", "fleet/east", "v1/Service/a/b")
             )
 
     hour = clock.now().isoformat()[:13]
-    Push(lambda _: Noting(), lambda: told)(stand.event("one"))
+    Push(lambda _: Noting(), lambda: logged)(stand.event("one"))
 
     found = list(stand.here.records.ledger.of("fleet/east", hour))
     assert [entry.what for _, entry in found] == ["rang"]

@@ -1,6 +1,6 @@
 """Functions on Google do their work with the permissions of their accounts, and need all of them.
 
-Emulators check no permissions. Each stage calls them through `infra/lab/google_access.py`, which
+Emulators check no permissions. Each stage calls them through `tests/lab/google_access.py`, which
 allows what google_rights.json lists for the stage's account; tests of the module compare that list
 with what Terraform grants.
 """
@@ -24,19 +24,20 @@ from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import MissingError
-from bellhop.registration.registration import Registration, register
+from bellhop.registration.registration import register
+from bellhop.registration.request import Registration
 from bellhop.state.blob_garbage import BlobGarbage, blob_name
+from bellhop.state.ingest_policy import WatchedKind
 from bellhop.state.messages import INBOXES, CollectGarbage, Renew, Resync
-from bellhop.state.record import WatchedKind
 from infra.lab.cluster import Cluster
-from infra.lab.google_access import Access, Asked
-from infra.lab.google_storage import Storage
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.functions.conftest import SETTINGS
 from tests.functions.gcp_lab import NAME, PATIENCE, Flow, Project, Stand
 from tests.functions.google_grants import granted
 from tests.functions.roles import noise
 from tests.functions.writes import Writes
+from tests.lab.google_access import Access, Asked
+from tests.lab.google_storage import Storage
 from tests.waiting import eventually
 
 STAGES = {*INBOXES.values(), "ingest", "schedule"}
@@ -65,15 +66,15 @@ RULES = join(
 class Guarded:
     """A flow whose functions have the permissions of their accounts, and no others."""
 
-    def __init__(self, flow: Flow, doors: Mapping[str, Access]) -> None:
+    def __init__(self, flow: Flow, proxies: Mapping[str, Access]) -> None:
         self.flow = flow
-        self.doors = doors
-        self._asked: dict[str, set[str]] = {stage: set() for stage in doors}
+        self.proxies = proxies
+        self._asked: dict[str, set[str]] = {stage: set() for stage in proxies}
         self._versions = itertools.count()
 
     def asked(self, stage: str) -> set[str]:
         """Return the permissions that a stage has needed until now."""
-        self._asked[stage] |= {each.right for each in self.doors[stage].asked()}
+        self._asked[stage] |= {each.right for each in self.proxies[stage].asked()}
         return self._asked[stage]
 
     def until(self, stage: str, permission: str, act: Callable[[], object]) -> None:
@@ -102,25 +103,25 @@ def guarded(
     both_clusters: tuple[Cluster, Cluster],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Guarded]:
-    """Functions behind a door for each stage.
+    """Functions behind a proxy for each stage.
 
-    The first test that wants it waits until they have started.
+    The first test that needs it waits until they have started.
     """
     with ExitStack() as end:
         project = Project(shared_place, _storage, **SETTINGS)
         end.callback(project.close)
         writes = end.enter_context(Writes(project.emulators))
         behind = {**project.emulators, **writes.emulators}
-        doors = {stage: end.enter_context(Access(behind)) for stage in sorted(STAGES)}
-        for stage, each in doors.items():
+        proxies = {stage: end.enter_context(Access(behind)) for stage in sorted(STAGES)}
+        for stage, each in proxies.items():
             each.may(_granted(stage, project))
-        own = {stage: each.environment for stage, each in doors.items()}
+        own = {stage: each.environment for stage, each in proxies.items()}
         folder = tmp_path_factory.mktemp("functions")
         stand = Stand(project, google_sources, google_installed, folder, own)
         end.callback(stand.close)
         flow = Flow(stand, *both_clusters, writes)
         end.callback(flow.close)
-        yield Guarded(flow, doors)
+        yield Guarded(flow, proxies)
 
 
 @pytest.mark.timeout(600)
@@ -140,8 +141,8 @@ class TestPermissions:
             guarded.until("sweep", f"secretmanager.{permission}", renews)
         collects_a_blob(guarded.flow)
 
-        given = {stage: _granted(stage, guarded.flow.stand.project) for stage in guarded.doors}
-        assert {stage: door.denied() for stage, door in guarded.doors.items()} == {
+        given = {stage: _granted(stage, guarded.flow.stand.project) for stage in guarded.proxies}
+        assert {stage: proxy.denied() for stage, proxy in guarded.proxies.items()} == {
             stage: set() for stage in given
         }
         assert {stage: guarded.asked(stage) | LOST for stage in given} == {
@@ -150,20 +151,20 @@ class TestPermissions:
 
     @pytest.mark.thorough
     def test_a_permission_that_is_missing_is_missed(self, guarded: Guarded) -> None:
-        """Evaluate's door denies what its account is not granted, and nothing is deployed."""
-        flow, door = guarded.flow, guarded.doors["evaluate"]
+        """Evaluate's proxy denies what its account is not granted, and nothing is deployed."""
+        flow, proxy = guarded.flow, guarded.proxies["evaluate"]
         given = _granted("evaluate", flow.stand.project)
-        door.may({**given, "pubsub.topics.publish": ("projects/none",)})
+        proxy.may({**given, "pubsub.topics.publish": ("projects/none",)})
         flow.declare("service-discovery")
         flow.make(60000)
         denied: set[Asked] = set()
-        flow.stand.wait(lambda: denied.update(door.denied()) or denied)
+        flow.stand.wait(lambda: denied.update(proxy.denied()) or denied)
         assert {each.right for each in denied} == {"pubsub.topics.publish"}
         assert not flow.there(60000)
 
-        door.may(given)
+        proxy.may(given)
         flow.stand.wait(lambda: flow.there(60000))
-        door.denied()
+        proxy.denied()
 
 
 def _granted(stage: str, project: Project) -> dict[str, tuple[str, ...]]:

@@ -7,10 +7,9 @@ import pytest
 from bellhop import __version__
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.errors import MissingError
-from bellhop.runtime.gcp.destroy_guard import REGISTERED
-from bellhop.runtime.gcp.tick import Tick
-from infra.lab.google_storage import Storage
+from bellhop.runtime.gcp.tick import REGISTERED, Tick
 from tests.functions.gcp_lab import Project
+from tests.lab.google_storage import Storage
 
 
 @pytest.fixture
@@ -30,19 +29,19 @@ def guarded(project: Project) -> bool:
 
 
 def test_a_tick_publishes_what_is_due(project: Project, tick: Tick) -> None:
-    """The first one asks for the house's own work, and tells that it was."""
+    """The first one asks for the housekeeping, and records that it was."""
     assert tick() == ({"published": 1}, 200)
     assert tick() == ({"published": 0}, 200)
 
-    pulse = project.open().records.pulses.get()
-    assert pulse
-    assert pulse.version == __version__
+    heartbeat = project.open().records.pulses.get()
+    assert heartbeat
+    assert heartbeat.version == __version__
 
 
 def test_terraform_cannot_destroy_what_clusters_are_registered_in(
     project: Project, tick: Tick
 ) -> None:
-    """Its bucket has an object for so long, and no longer, whoever took it away meanwhile."""
+    """Its bucket has an object for so long, and no longer, even if it was removed meanwhile."""
     tick()
     assert not guarded(project)
 
@@ -59,7 +58,7 @@ def test_terraform_cannot_destroy_what_clusters_are_registered_in(
     assert not guarded(project)
 
 
-def test_a_tick_that_fails_says_so_and_is_made_good(
+def test_a_failed_tick_says_so_and_the_next_one_catches_up(
     project: Project, tick: Tick, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Google counts what is no success, the log says why, and the next tick does it all."""

@@ -60,7 +60,7 @@ HEAVY = {
             "bellhop.operations",
             "bellhop.registration.registration",
             "bellhop.declarations.apply",
-            "bellhop.deploy.handler",
+            "bellhop.runtime.handlers.deploy",
         ),
     ],
     "evaluate": [
@@ -72,7 +72,7 @@ HEAVY = {
             "bellhop.registration.registration",
             "bellhop.ingest.handler",
         ),
-        *("bellhop.deploy.handler", "bellhop.ingest.admission", "jinja2"),
+        *("bellhop.runtime.handlers.deploy", "bellhop.ingest.admission", "jinja2"),
     ],
     "deploy": [
         *(
@@ -87,13 +87,17 @@ HEAVY = {
     ],
     "charts": [
         *("bellhop.registration.registration", "bellhop.ingest.handler", "bellhop.resync.resync"),
-        *("bellhop.deploy.handler", "bellhop.profiles.event_profiles", "bellhop.runtime.embedded"),
+        *(
+            "bellhop.runtime.handlers.deploy",
+            "bellhop.profiles.event_profiles",
+            "bellhop.runtime.embedded",
+        ),
         *("lupa", "bellhop.luabox", "bellhop.celbox"),
     ],
     "sweep": [
         *(
             "bellhop.ingest.handler",
-            "bellhop.deploy.handler",
+            "bellhop.runtime.handlers.deploy",
             "bellhop.runtime.embedded",
             "bellhop.cli",
         ),
@@ -137,7 +141,7 @@ CLOUDS = {
 """What the functions of a cloud must not load."""
 
 _FLASKS = {"jinja2"}
-"""What Flask loads, whether it is wanted or not."""
+"""The modules that Flask loads, used or not."""
 
 
 @pytest.mark.parametrize("cloud", sorted(CLOUDS))

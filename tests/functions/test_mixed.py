@@ -1,4 +1,4 @@
-"""A fleet of clusters of both clouds: what one of them tells is brought to the others."""
+"""A fleet of clusters of both clouds: events of one of them change the add-ons of the others."""
 
 from __future__ import annotations
 
@@ -12,16 +12,12 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.aws.services import Services
-from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
-from infra.lab.eks import NAME, Eks
-from infra.lab.google_container import Gke
-from infra.lab.moto import REGION, Moto
 from tests.cli.conftest import NOWHERE, House, on_aws, on_gcp
-from tests.functions.courier import Courier, to_lambda
 from tests.functions.gcp_lab import (
     ADDRESSES,
     EXAMPLES,
@@ -34,6 +30,11 @@ from tests.functions.gcp_lab import (
     ports,
 )
 from tests.functions.lab import Account, Lambda
+from tests.functions.sender import ClusterSender, to_lambda
+from tests.lab.eks import NAME, Eks
+from tests.lab.google_container import Gke
+from tests.lab.moto import REGION, Moto
+from tests.waiting import await_rights
 
 pytestmark = pytest.mark.thorough
 
@@ -42,13 +43,13 @@ _DAY = 86_400
 
 
 class Fleet:
-    """A cluster that tells, two that are told, and who works in them."""
+    """A cluster that sends, two destinations, and the functions that work in them."""
 
     def __init__(self, source: Cluster, others: Mapping[str, Cluster], folder: Path) -> None:
         self._folder = folder
         self.source = Someone(source.kubeconfig())
         self._others = [Someone(each.kubeconfig()) for each in others.values()]
-        self.courier = Courier(source)
+        self.sender = ClusterSender(source)
         self.kubeconfigs = {"source": source.kubeconfig()}
         self.kubeconfigs |= {name: by_account(each) for name, each in others.items()}
 
@@ -81,7 +82,7 @@ class Fleet:
     def close(self) -> None:
         for each in (self.source, *self._others):
             each.close()
-        self.courier.close()
+        self.sender.close()
 
 
 def by_account(cluster: Cluster) -> dict[str, Any]:
@@ -99,6 +100,7 @@ def by_account(cluster: Cluster) -> dict[str, Any]:
             "subjects": [{"kind": "ServiceAccount", **_ACCOUNT}],
         }
     )
+    await_rights(kube, f"{_ACCOUNT['namespace']}/{_ACCOUNT['name']}", [Right("*", "*", "*")])
     token = kube.token_request(_ACCOUNT["namespace"], _ACCOUNT["name"], seconds=_DAY)
     kube.close()
     kubeconfig["users"][0]["user"] = {"token": token}
@@ -107,7 +109,7 @@ def by_account(cluster: Cluster) -> dict[str, Any]:
 
 @pytest.fixture
 def managed() -> str:
-    """The cluster that asks its cloud who calls; the other one knows its own accounts alone."""
+    """The cluster that asks its cloud who calls; the other one knows its own accounts only."""
     return "gke"
 
 
@@ -135,7 +137,7 @@ def stand(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Stand]:
-    """Functions that run as a service account, whom the project's cluster `own` lets in."""
+    """Functions that run as a service account, which the project's cluster `own` lets in."""
     key = str(gke.key_file(tmp_path))
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", key)
     project.environment["GOOGLE_APPLICATION_CREDENTIALS"] = key
@@ -161,7 +163,7 @@ def eks(
     with Eks(moto.url) as one:
         monkeypatch.setenv("AWS_ENDPOINT_URL", moto.url)
         monkeypatch.setenv("AWS_ENDPOINT_URL_EKS", one.address)
-        gke.believe(one.judge)
+        gke.believe(one.review)
         one.describe(gke_cluster)
         yield one
         gke.believe(lambda _: "")
@@ -185,19 +187,15 @@ def assume(services: Any, role: str) -> tuple[str, str]:
     policy = json.dumps({**any_of, "Statement": [allowed]})
     iam.put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=policy)
     sts = services.client("sts")
-    told = sts.assume_role(RoleArn=made["Arn"], RoleSessionName="function")["Credentials"]
-    return told["AccessKeyId"], told["SecretAccessKey"]
+    credentials = sts.assume_role(RoleArn=made["Arn"], RoleSessionName="function")["Credentials"]
+    return credentials["AccessKeyId"], credentials["SecretAccessKey"]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_an_installation_on_google_has_clusters_of_both_clouds(
     fleet: Fleet, stand: Stand, tmp_path: Path
 ) -> None:
-    """Its functions get into GKE's as their account, and into others by what is stored.
-
-    It takes seconds: three clusters are registered on emulators, and an event goes through all
-    functions twice.
-    """
+    """Its functions get into GKE's as their account, and into others by what is stored."""
     house = on_gcp(tmp_path, stand.project, ingest_url=stand.functions["ingest"].url)
     fleet.register(house, "source", "env=production", "--forwarder-url", NOWHERE)
     fleet.register(house, "eks", "dep=eng", "--no-forwarder")
@@ -207,23 +205,19 @@ def test_an_installation_on_google_has_clusters_of_both_clouds(
     assert list(house.here.secrets.names()) == ["kubeconfig/fleet/eks", "kubeconfig/fleet/source"]
     assert house("apply", "-f", str(EXAMPLES / "service-discovery")).exit_code == 0
 
-    fleet.courier.send(fleet.make())
+    fleet.sender.send(fleet.make())
     stand.wait(lambda: fleet.there(60000))
-    fleet.courier.send(fleet.delete())
+    fleet.sender.send(fleet.delete())
     stand.wait(fleet.there)
     house.opened.close()
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("managed", ["eks"])
 def test_an_installation_on_aws_has_clusters_of_both_clouds(
     fleet: Fleet, account: Account, functions: Lambda, eks: Eks, tmp_path: Path
 ) -> None:
-    """Its functions get into EKS' as their role, and into Google's by an account's token.
-
-    It takes seconds: three clusters are registered on moto, and an event goes through all
-    functions twice.
-    """
+    """Its functions get into EKS' as their role, and into Google's by an account's token."""
     own = {"AWS_ENDPOINT_URL": account.moto.url, "AWS_ENDPOINT_URL_EKS": eks.address}
     house = on_aws(tmp_path, account, environment=own)
     refused = house("register", "cluster-gke", "fleet/gke", "--gke", "own")
@@ -249,9 +243,9 @@ def test_an_installation_on_aws_has_clusters_of_both_clouds(
 
     eks.judged.clear()
     by = to_lambda(functions)
-    fleet.courier.send(fleet.make(), by)
+    fleet.sender.send(fleet.make(), by)
     functions.pump(until=lambda: fleet.there(60000))
-    fleet.courier.send(fleet.delete(), by)
+    fleet.sender.send(fleet.delete(), by)
     functions.pump(until=fleet.there)
     assert {who.split("/")[1] for who in eks.judged.values()} == {account.name}
     house.opened.close()

@@ -1,7 +1,7 @@
 """An installation goes from one machine to Google, to another machine, and to AWS.
 
-What was brought is neither made anew nor touched by a move, and the next event of a cluster comes
-to where its forwarder was told to send it: nobody registers anything again.
+Deployed objects are neither made again nor touched by a move, and the next event of a cluster comes
+to the address that its forwarder was given: nobody registers anything again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from bellhop.settings import Settings
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from tests.cli.conftest import NOWHERE, House, embedded, on_aws, on_gcp
-from tests.functions.courier import Courier, Post, by_https, to_lambda
 from tests.functions.gcp_lab import ADDRESSES, EXAMPLES, TWIN, WEB, Project, Stand, balanced, ports
 from tests.functions.gcp_lab import gone as gone_item
 from tests.functions.lab import Account, Lambda
+from tests.functions.sender import ClusterSender, Post, by_https, to_lambda
 from tests.functions.test_moving import PASSPHRASE, leave
 from tests.waiting import eventually
 
@@ -40,7 +40,7 @@ class Fleet:
         self._folder = folder
         self._clusters = source, destination
         self._source, self._destination = (Someone(each.kubeconfig()) for each in self._clusters)
-        self.courier = Courier(source)
+        self.sender = ClusterSender(source)
         (folder / "secret").write_text(PASSPHRASE)
 
     def join(self, house: House) -> None:
@@ -67,12 +67,15 @@ class Fleet:
         assert "name: web" in new("get", "eventreport", "-o", "yaml").stdout
         assert "external-web" in new("show", "addons").stdout
 
-    def told(self, url: str) -> bool:
+    def sends_to(self, url: str) -> bool:
         """Say whether the forwarder knows where it is to send now."""
-        return self.courier.told().ingest_url == f"{url}/clusters/fleet/{self._clusters[0].name}"
+        return (
+            self.sender.read_instructions().ingest_url
+            == f"{url}/clusters/fleet/{self._clusters[0].name}"
+        )
 
     def make(self) -> None:
-        """Make a balanced Service, which does not ring yet."""
+        """Make a balanced Service, which sends no event yet."""
         self._source.create(balanced(60000))
         self._source.give_address(WEB, "34.172.32.172")
 
@@ -94,12 +97,12 @@ class Fleet:
         return ports(self._destination, key)
 
     def lives(self) -> list[tuple[str, str]]:
-        """Return the life and the last change of what was brought."""
+        """Return the uid and the last change of the deployed object."""
         found = [self._destination.get(key) or {"metadata": {}} for key in (TWIN, ADDRESSES)]
         return [(each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in found]
 
     def close(self) -> None:
-        for each in (self._source, self._destination, self.courier):
+        for each in (self._source, self._destination, self.sender):
             each.close()
 
 
@@ -118,10 +121,10 @@ def wait(until: Callable[[], object]) -> None:
 def goes_on(fleet: Fleet, url: str, wait: Wait, port: int, by: Post = by_https) -> None:
     """See that a place to which the fleet has moved touches nothing, and takes the next event."""
     before = fleet.lives()
-    wait(lambda: fleet.told(url))
+    wait(lambda: fleet.sends_to(url))
     assert fleet.lives() == before
 
-    fleet.courier.send(fleet.change(port), by)
+    fleet.sender.send(fleet.change(port), by)
     wait(lambda: fleet.there(port))
     assert [uid for uid, _ in fleet.lives()] == [uid for uid, _ in before]
 
@@ -133,7 +136,7 @@ def served(house: House) -> Iterator[str]:
         yield url
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_goes_from_a_machine_to_google_to_a_machine_and_to_aws(
     fleet: Fleet,
     project: Project,
@@ -153,7 +156,7 @@ def test_goes_from_a_machine_to_google_to_a_machine_and_to_aws(
     with served(first):
         fleet.join(first)
         fleet.make()
-        fleet.courier.send(fleet.change(60001))
+        fleet.sender.send(fleet.change(60001))
         wait(lambda: fleet.there(60001))
 
     stand = Stand(project, google_sources, google_installed, google)
@@ -171,7 +174,7 @@ def test_goes_from_a_machine_to_google_to_a_machine_and_to_aws(
     fleet.move(third, fourth)
     by, url = to_lambda(functions), account.environment["BELLHOP_INGEST_URL"]
     goes_on(fleet, url, lambda until: functions.pump(until=until), 60004, by)
-    fleet.courier.send(fleet.delete(), by)
+    fleet.sender.send(fleet.delete(), by)
     functions.pump(until=lambda: not fleet.ports(TWIN) and not fleet.ports(ADDRESSES))
     for house in (first, second, third, fourth):
         house.opened.close()

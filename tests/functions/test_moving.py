@@ -1,4 +1,4 @@
-"""From one machine to AWS and back: what was brought stays, and one place works at a time."""
+"""From one machine to AWS and back: deployed objects stay, and one place works at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.errors import BusyError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.operations import backup
 from bellhop.runtime.aws.installation import installation
 from bellhop.runtime.embedded.state import open_state
@@ -36,7 +36,7 @@ def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
 
 
 def made(kube: KubeClient) -> dict[str, str]:
-    """Return what was brought, each with its life and last change."""
+    """Return the deployed objects, each with its uid and last change."""
     found = kube.list(GVK("", "v1", "ConfigMap"), namespace="default")
     about = [each["metadata"] for each in found if each["metadata"]["name"].startswith("for-")]
     return {each["name"]: f"{each['uid']} {each['resourceVersion']}" for each in about}
@@ -55,15 +55,15 @@ def settled(account: Account) -> bool:
     sqs = account.services.client("sqs")
     for queue in account.open().queues.values():
         names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
-        told = sqs.get_queue_attributes(QueueUrl=queue._url, AttributeNames=names)
-        waiting += sum(map(int, told["Attributes"].values()))
+        attributes = sqs.get_queue_attributes(QueueUrl=queue._url, AttributeNames=names)
+        waiting += sum(map(int, attributes["Attributes"].values()))
     return waiting == 0
 
 
 def test_an_installation_moves_to_a_machine_and_back(
     account: Account, moto_place: str, tmp_path: Path, source_cluster: Cluster, kube: KubeClient
 ) -> None:
-    """AWS, embedded, AWS: what is in the cluster is neither made anew nor touched.
+    """AWS, embedded, AWS: what is in the cluster is neither made again nor touched.
 
     It takes long: an installation moves twice, and works off all that is declared after each move.
     """
@@ -93,7 +93,7 @@ def test_an_installation_moves_to_a_machine_and_back(
     second = Lambda(again)
     second.pump(until=lambda: settled(again))
     assert made(kube) == before
-    # It works: what is gone is withdrawn, by the sweep that the move has asked for or the next.
+    # It works: a deleted source is withdrawn, by the resync that the move requested or the next.
     inventories = again.open().records.inventories
     assert len(list(inventories.of("fleet/east"))) == 2
     again.close()
@@ -101,10 +101,7 @@ def test_an_installation_moves_to_a_machine_and_back(
 
 
 def test_functions_of_an_installation_that_was_left_work_on_nothing(account: Account) -> None:
-    """Messages stay where they are, and a sender is sent away: its forwarder keeps all.
-
-    It takes seconds: an installation on moto is backed up and filled again.
-    """
+    """Messages stay where they are, and a sender is sent away: its forwarder keeps all."""
     user, functions = User(account), Lambda(account)
     user.register("east", {}, env="production")
     archive = leave(user.here)

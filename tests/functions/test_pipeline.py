@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.state.record import WorkerHeartbeat
+from bellhop.state.heartbeats import WorkerHeartbeat
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import service
@@ -34,9 +33,6 @@ from tests.fakes.manifests import (
 )
 from tests.functions.lab import Account, Context, Lambda, User, event
 
-pytest_plugins = ["tests.kube_fixtures"]
-
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 EVENTS = ("evaluate", "deploy", "apply")
 """The inboxes that an event goes through: what the house does beside it is slower."""
 
@@ -70,11 +66,7 @@ def made(kube: KubeClient) -> list[str]:
 def test_an_event_becomes_an_object_in_the_cluster(
     account: Account, source_cluster: Cluster, kube: KubeClient, someone: Someone
 ) -> None:
-    """Ingest, SQS, evaluate, SQS, deploy: what was rung for is there, and withdrawn when gone.
-
-    It takes seconds: two events go through queues of moto, which are polled, beside a first
-    resync.
-    """
+    """Ingest, SQS, evaluate, SQS, deploy: an event's add-on comes, and goes with its source."""
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     user.apply(RULES)
@@ -87,57 +79,27 @@ def test_an_event_becomes_an_object_in_the_cluster(
     assert (answer["statusCode"], json.loads(answer["body"])) == (200, {"taken": 1, "dropped": 0})
     functions.pump(until=lambda: "for-web" in made(kube))
 
-    # The cluster's first sweep finds other Services beside it.
-    told = {
+    # The cluster's first resync finds other Services beside it.
+    lines = {
         line["what"]: line
         for line in account.lines()
         if line.get("object") == str(ObjectKey.of(stored))
     }
-    assert {"rang", "matched", "rendered", "applied"} <= set(told)
-    applied = told["applied"]
+    assert {"rang", "matched", "rendered", "applied"} <= set(lines)
+    applied = lines["applied"]
     assert applied["message"] == "Applied a profile"
     assert {"severity", "cluster", "trigger", "profile", "object", "trace", "ms"} <= set(applied)
-    assert applied["trace"] == told["rang"]["trace"]
+    assert applied["trace"] == lines["rang"]["trace"]
 
     someone.delete(ObjectKey.of(stored))
     meta = stored["metadata"]
-    gone = {
+    deleted = {
         "key": str(ObjectKey.of(stored)),
         "uid": meta["uid"],
         "version": int(meta["resourceVersion"]),
     }
-    assert functions.send("east", {**BATCH, "items": [{"gone": gone}]})["statusCode"] == 200
+    assert functions.send("east", {**BATCH, "items": [{"gone": deleted}]})["statusCode"] == 200
     functions.pump(until=lambda: "for-web" not in made(kube))
-
-
-def test_a_cloud_event_brings_an_object_and_another_takes_it_back(
-    account: Account, source_cluster: Cluster, someone: Someone
-) -> None:
-    """By HTTP with the cluster's token, through every function and queue, into the real cluster.
-
-    It takes seconds: two events go through queues of moto, which are polled.
-    """
-    user = User(account)
-    user.register("east", source_cluster.kubeconfig(), env="production")
-    user.apply((EXAMPLES / "cloud-events" / "builds.yaml").read_text())
-    functions = Lambda(account)
-    web = ObjectKey(CONFIG, "default", "build-web")
-
-    def tell(number: int, what: str) -> tuple[int, Any]:
-        about = {"specversion": "1.0", "id": str(number), "source": "ci.example/shop"}
-        about |= {"type": f"example.image.{what}", "subject": "web"}
-        headers = {f"ce-{name}": value for name, value in about.items()}
-        answer = functions.send("east", {"image": f"web:{number}"}, headers=headers)
-        return answer["statusCode"], json.loads(answer["body"])
-
-    assert tell(1, "built") == (200, {"taken": 1, "dropped": 0})
-    functions.pump(*EVENTS, until=lambda: someone.get(web))
-    stored = someone.get(web)
-    assert stored
-    assert stored["data"] == {"image": "web:1", "event": "1"}
-
-    assert tell(2, "removed") == (200, {"taken": 1, "dropped": 0})
-    functions.pump(*EVENTS, until=lambda: someone.get(web) is None)
 
 
 def test_what_feeds_itself_is_slowed_and_named(
@@ -177,10 +139,7 @@ def test_what_feeds_itself_is_slowed_and_named(
 
 
 def test_a_tick_publishes_what_is_due(account: Account) -> None:
-    """The first tick asks for the house's own work, which the sweep function does.
-
-    It takes seconds: the sweep function does the upkeep of an installation on moto, call by call.
-    """
+    """The first tick asks for the house's own work, which the resync function does."""
     functions = Lambda(account)
 
     assert functions.tick(event("scheduler"), Context()) == {"published": 1}
@@ -188,15 +147,15 @@ def test_a_tick_publishes_what_is_due(account: Account) -> None:
     assert functions.feed("sweep", functions.handlers["sweep"]) == []
 
 
-def test_a_tick_tells_that_it_was(account: Account) -> None:
-    """Since when it ticks, when last, and of which version; who was silent for long began anew."""
+def test_a_tick_records_its_heartbeat(account: Account) -> None:
+    """Since when it ticks, when last, and of which version; who was silent for long began again."""
     functions, records = Lambda(account), account.open().records
 
     def tick() -> WorkerHeartbeat:
         functions.tick(event("scheduler"), Context())
-        pulse = records.pulses.get()
-        assert pulse is not None
-        return pulse
+        heartbeat = records.pulses.get()
+        assert heartbeat is not None
+        return heartbeat
 
     first, second = tick(), tick()
     assert (second.since, second.version) == (first.since, __version__)

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import pytest
 
 from bellhop.state import messages
-from bellhop.state.messages import INBOXES, Envelope
+from bellhop.state.envelope import Envelope
+from bellhop.state.messages import INBOXES
 from tests.functions.lab import SHARED
-from tests.functions.roles import rights
+from tests.functions.rights import rights
 
 ROOT = Path(messages.__file__).parents[2]
 MESSAGES = {
@@ -111,7 +112,6 @@ def test_may_publish_what_its_code_publishes(stage: str) -> None:
     """And has no right to a queue that nothing in its reach writes into, but to its own.
 
     What fails is published again into the queue that it came from.
-    It takes seconds: every module of the library is parsed.
     """
     granted = {
         each.resource.removeprefix("sqs NAME-")

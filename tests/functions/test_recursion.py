@@ -12,12 +12,10 @@ from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.ports.queue import Message
 from infra.lab.cluster import Cluster
-from infra.lab.lineages import ALLOW, MOST, TERMINATE, counted
-from infra.lab.moto import Moto, pass_time
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
 from tests.functions.lab import Account, Lambda, User
-
-pytest_plugins = ["tests.kube_fixtures"]
+from tests.lab.lineages import ALLOW, MOST, TERMINATE, counted
+from tests.lab.moto import Moto, pass_time
 
 CONFIG = GVK("", "v1", "ConfigMap")
 MANY = 20
@@ -67,10 +65,7 @@ def work(functions: Lambda, moto: Moto, until: Callable[[], object], *inboxes: s
 
 
 def test_a_message_is_tried_as_often_as_is_set(moto: Moto, recursion: str) -> None:
-    """Twenty attempts are twenty invocations of one chain, each by a message of its own.
-
-    It takes seconds: each attempt goes through a queue of moto.
-    """
+    """Twenty attempts are twenty invocations of one chain, each by a message of its own."""
     account = Account(moto, attempts=MANY, retry_first=1, retry_longest=1)
     functions, queue = Lambda(account, recursion=recursion), account.open().queues["probe"]
     queue.publish([Message({"do": "of-a-later-version", "schema": 9}, "later", "")])
@@ -88,10 +83,7 @@ def test_a_message_is_tried_as_often_as_is_set(moto: Moto, recursion: str) -> No
 def test_long_work_goes_on_from_turn_to_turn(
     moto: Moto, source_cluster: Cluster, recursion: str
 ) -> None:
-    """A resync and a profile of twenty objects, of which each turn does one step.
-
-    It takes seconds: each turn goes through a queue of moto.
-    """
+    """A resync and a profile of twenty objects, of which each turn does one step."""
     account = Account(moto, turn=ONE_TURN_EACH, workers=1)
     user, functions = User(account), Lambda(account, recursion=recursion)
     user.register("east", source_cluster.kubeconfig(), env="production", dep="eng")

@@ -9,14 +9,14 @@ import pytest
 
 from bellhop.state.messages import INBOXES
 from infra.lab.cluster import Cluster
-from infra.lab.google_storage import Storage
-from infra.lab.moto import Moto
 from tests.benchmarks.clouds.aws_play import AwsPlay
 from tests.benchmarks.clouds.bill import COUNTS, PAGE, Count, counted, fill, tables
 from tests.benchmarks.clouds.gcp_play import GooglePlay, carried
 from tests.benchmarks.clouds.module import AWS, GOOGLE, Module
 from tests.benchmarks.clouds.play import Play, measure
 from tests.benchmarks.requests import BILLS
+from tests.lab.google_storage import Storage
+from tests.lab.moto import Moto
 
 COLD = "the same, all functions cold"
 KEPT = (
@@ -57,7 +57,7 @@ def test_each_metric_of_an_alarm_is_counted() -> None:
 
 
 def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cluster) -> None:
-    """Whoever makes events dearer, or cheaper, counts again.
+    """A change that makes events dearer, or cheaper, counts again.
 
     It takes long: each situation of the bill is played on moto and counted.
     """
@@ -69,10 +69,7 @@ def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cl
 def test_what_was_counted_is_what_is_asked_of_google(
     pubsub_place: str, storage: Storage, source_cluster: Cluster
 ) -> None:
-    """The same by what Google counts.
-
-    It takes seconds: each situation of the bill is played on emulators and counted.
-    """
+    """The same by what Google counts."""
     kubeconfig = source_cluster.kubeconfig()
     with closing(GooglePlay(pubsub_place, storage, kubeconfig)) as play:
         _compare(play, "gcp", source_cluster)
@@ -86,11 +83,11 @@ def _compare(play: Play, cloud: str, cluster: Cluster) -> None:
         if name in (COLD, "a resync"):
             # It reads all clusters, or all that matches: there is less of either here.
             units["read"] = then[name].units["read"]
-        told, expected = _told(replace(now[name], units=units)), _told(then[name])
-        assert told == pytest.approx(expected, rel=0.1, abs=2), name
+        compared, expected = _comparable(replace(now[name], units=units)), _comparable(then[name])
+        assert compared == pytest.approx(expected, rel=0.1, abs=2), name
 
 
-def _told(count: Count) -> dict[str, float]:
+def _comparable(count: Count) -> dict[str, float]:
     services = {name.partition(":")[0] for name in count.asked}
     asked = {service: count.by(service) for service in sorted(services)}
     # A document is as little as a kB of what Pub/Sub carries.

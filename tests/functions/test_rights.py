@@ -12,17 +12,18 @@ from botocore.exceptions import ClientError
 from bellhop.errors import BellhopError
 from bellhop.state.messages import CHARTS
 from infra.lab.cluster import Cluster
-from infra.lab.moto import Moto
-from tests.functions.roles import Post, Right, Site, rights, with_parameters
+from tests.functions.rights import Right, rights, with_parameters
+from tests.functions.roles import Post, Site
 from tests.functions.situations import (
     SITUATIONS,
     Situation,
     applies_a_profile,
-    registers_anew,
+    registers_again,
     silences_the_one_before,
 )
+from tests.lab.moto import Moto
 
-pytestmark = pytest.mark.timeout(300)  # One test plays all that a role meets.
+pytestmark = pytest.mark.timeout(600)  # One test plays all that a role meets.
 
 PLAYED = [each for each in rights() if not each.action.startswith("ec2:")]
 """All rights but those by which Lambda places a function in a network: nobody plays that here."""
@@ -53,7 +54,7 @@ class Evidence:
         return self._found[role]
 
     def fails(self, situation: Situation, right: Right) -> bool:
-        """Say whether a situation does not end well without a right, for want of that alone."""
+        """Say whether a situation does not end well without a right, only because it is missing."""
         post = self.post(right.role)
         try:
             post.play(situation, without=right)
@@ -104,25 +105,40 @@ def test_a_function_does_its_work_by_its_role(evidence: Evidence, role: str) -> 
 @pytest.mark.parametrize("role", ["charts", "deploy", "evaluate", "schedule"])
 def test_senders_are_for_ingest_and_the_resync(evidence: Evidence, role: str) -> None:
     """No other function reads or writes how clusters and senders prove who they are."""
-    post = evidence.post(role)
-    post.play(lambda _: None)
-    table = post.site.account.environment["BELLHOP_TABLE"]
     for partition in ("sender/fleet/east", "payload/sender/fleet/east/0", "caller", "issuer"):
-        key = {"partition": {"S": partition}, "sort": {"S": "ci"}}
-        for operation, more in (("get_item", {"Key": key}), ("put_item", {"Item": key})):
+        for operation in ("get_item", "put_item"):
             with pytest.raises(BellhopError, match="AWS denies it"):
-                post.services.call(
-                    "dynamodb", operation, {"TableName": table, **more}, doing="try it"
-                )
+                use_table(evidence.post(role), operation, partition)
+
+
+def test_evaluate_writes_nothing_that_is_deployed(evidence: Evidence) -> None:
+    """Scripts of tenants run there: from there nobody can write what is deployed, or where."""
+    post = evidence.post("evaluate")
+    for partition in (
+        *("manifest/ConfigMap", "payload/manifest/ConfigMap/default/a", "profile/t/0"),
+        *("payload/profile/t/0/a", "inventory/fleet/east", "owner/fleet/east"),
+        *("outcome/fleet/east", "cluster", "gate"),
+        *("configured/ClusterProfile", "written/ClusterProfile//a"),
+    ):
+        use_table(post, "get_item", partition)
+        for operation in ("put_item", "delete_item"):
+            with pytest.raises(BellhopError, match="AWS denies it"):
+                use_table(post, operation, partition)
+
+
+def use_table(post: Post, operation: str, partition: str) -> None:
+    """Call DynamoDB with all rights of a role for one item of a partition."""
+    post.play(lambda _: None)
+    key = {"partition": {"S": partition}, "sort": {"S": "ci"}}
+    table = post.site.account.environment["BELLHOP_TABLE"]
+    what = {"Item": key} if operation == "put_item" else {"Key": key}
+    post.services.call("dynamodb", operation, {"TableName": table, **what}, doing="try it")
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("right", PLAYED, ids=str)
 def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right) -> None:
-    """The same function in the same situation fails, and for that reason alone.
-
-    It takes seconds: its situation is played once more on moto, without the right.
-    """
+    """The same function in the same situation fails, and for that reason only."""
     taking = evidence.of(right.role).get(right, ())
 
     assert any(evidence.fails(situation, right) for situation in taking)
@@ -131,7 +147,7 @@ def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right
 WITH_KUBECONFIGS: Mapping[str, Sequence[Situation]] = {
     "charts": [partial(applies_a_profile, of=CHARTS)],
     "deploy": [applies_a_profile],
-    "sweep": [registers_anew, silences_the_one_before],
+    "sweep": [registers_again, silences_the_one_before],
 }
 """Situations that take the rights to kubeconfigs."""
 
@@ -165,7 +181,7 @@ def test_only_functions_with_kubeconfigs_have_rights_to_parameters() -> None:
 def test_no_kubeconfig_is_a_parameter_without_each_right(
     parameters: Evidence, right: Right
 ) -> None:
-    """The same function in the same situation fails, and for that reason alone."""
+    """The same function in the same situation fails, and for that reason only."""
     situations = WITH_KUBECONFIGS[right.role]
 
     assert any(parameters.fails(situation, right) for situation in situations)

@@ -9,8 +9,7 @@ import pytest
 
 from bellhop.errors import PermanentError
 from bellhop.ports.store import Item
-from bellhop.runtime.aws.tick import Tick
-from bellhop.runtime.cloud.due import Due
+from bellhop.runtime.cloud.tick import Due, Ticker
 from tests.functions.lab import Account, Context, User, event
 
 
@@ -23,22 +22,19 @@ def asked(action: str, *, allowed: bool = False) -> dict[str, Any]:
 
 
 @pytest.fixture
-def tick(account: Account) -> Tick:
-    return Tick(Due, account.open)
+def tick(account: Account) -> Ticker:
+    return Ticker(Due, account.open)
 
 
-def test_lets_an_installation_without_clusters_be_destroyed(tick: Tick) -> None:
+def test_lets_an_installation_without_clusters_be_destroyed(tick: Ticker) -> None:
     """Nobody is left in it."""
     assert tick(asked("delete"), Context()) == {}
 
 
 def test_keeps_an_installation_in_which_clusters_are_registered(
-    account: Account, tick: Tick
+    account: Account, tick: Ticker
 ) -> None:
-    """One sentence names one of them, and what to do; nothing is published.
-
-    It takes seconds: an installation is made on moto, and registers two clusters.
-    """
+    """One sentence names one of them, and what to do; nothing is published."""
     user = User(account)
     for name in ("west", "east"):
         user.register(name, {})
@@ -51,29 +47,26 @@ def test_keeps_an_installation_in_which_clusters_are_registered(
 
 @pytest.mark.parametrize("action", ["create", "update", "delete"])
 def test_opens_nothing_where_it_was_allowed(action: str) -> None:
-    """Also one whose key is gone can be destroyed: it is asked no more."""
+    """Also one without a key can be destroyed: it is asked no more."""
 
     def broken() -> Any:
         raise AssertionError
 
-    assert Tick(Due, broken)(asked(action, allowed=True), Context()) == {}
+    assert Ticker(Due, broken)(asked(action, allowed=True), Context()) == {}
 
 
 @pytest.mark.parametrize("action", ["create", "update"])
-def test_does_nothing_when_it_is_applied(account: Account, tick: Tick, action: str) -> None:
-    """An apply asks the same function, and is not to hang on what clusters are there.
-
-    It takes seconds: an installation is made on moto, and registers a cluster.
-    """
+def test_does_nothing_when_it_is_applied(account: Account, tick: Ticker, action: str) -> None:
+    """An apply asks the same function, and is not to hang on what clusters are there."""
     User(account).register("east", {})
 
     assert tick(asked(action), Context()) == {}
 
 
 def test_finishes_what_somebody_began_to_declare_and_abandoned(
-    account: Account, tick: Tick
+    account: Account, tick: Ticker
 ) -> None:
-    """A change of a minute ago is told to deploy, and is no longer pending; a new one waits."""
+    """A change of a minute ago is published to deploy, and no longer pending; a new one waits."""
     here = account.open()
     begun = datetime.now(UTC) - timedelta(minutes=1)
     change = {"keys": [["EventTrigger", "", "made"]]}

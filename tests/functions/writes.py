@@ -16,15 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Self
 
-from infra.lab.frameworks import Running
-from infra.lab.google_front import Front
+from tests.lab.frameworks import Running
+from tests.lab.google_front import Front
 
 _WRITES = frozenset({"Commit", "Publish"})
 _QUIET = 2.0
-"""Seconds; longer than whoever failed rests before it tries again."""
+"""Seconds; longer than a failed worker rests before it tries again."""
 
 Happens = Callable[[int, bytes], None]
-"""Is told which process has written, and what, as it went over the wire."""
+"""Is called with the process that has written, and the write as it went over the wire."""
 
 
 class Writes:
@@ -39,7 +39,7 @@ class Writes:
 
     @property
     def emulators(self) -> Mapping[str, str]:
-        """Tell where to write, by the names of the emulators' variables."""
+        """Return the addresses to write to, by the names of the emulators' variables."""
         return {
             "FIRESTORE_EMULATOR_HOST": self.firestore.address,
             "PUBSUB_EMULATOR_HOST": self._pubsub.address,
@@ -47,7 +47,7 @@ class Writes:
 
     @contextmanager
     def seen(self, function: Running, happens: Happens) -> Iterator[None]:
-        """Tell of each write of a function, before it is answered."""
+        """Report each write of a function, before it is answered."""
         one = function, happens
         self._seen.append(one)
         try:
@@ -85,7 +85,7 @@ class Writes:
 class Deaths:
     """Kills a process at its first write, who comes after it at its second, and so on.
 
-    So whoever begins anew gets further than the one before, until one ends, or `most` have died.
+    So whoever begins again gets further than the one before, until one ends, or `most` have died.
     """
 
     def __init__(self, most: int = 8) -> None:

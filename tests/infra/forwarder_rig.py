@@ -1,4 +1,4 @@
-"""A real forwarder process between a real API server and a small ingest that does as it is told."""
+"""A real forwarder process between a real API server and a small ingest that does as configured."""
 
 from __future__ import annotations
 
@@ -181,8 +181,8 @@ def failures(
     items: list[dict[str, Any]], rule: Callable[[dict[str, Any]], int]
 ) -> list[dict[str, Any]]:
     """Return what ingest says of the items that fail by a rule, which gives 0 for the others."""
-    told = ((index, rule(item)) for index, item in enumerate(items))
-    return [{"index": at, "status": status, "reason": "x"} for at, status in told if status]
+    failed = ((index, rule(item)) for index, item in enumerate(items))
+    return [{"index": at, "status": status, "reason": "x"} for at, status in failed if status]
 
 
 class Api:
@@ -287,7 +287,7 @@ class Rig:
         self.admin.apply(forwarder_manifests.forwarder_secret(entries | changes))
 
     def hook(self, path: str = PATH) -> None:
-        """Have the API server ring."""
+        """Have the API server call the webhook."""
         forwarder = {"url": self.url, "ca": self.authority.certificate_pem.decode(), "path": path}
         self.admin.apply(forwarder_manifests.webhook_configuration(WATCHED, forwarder))
 
@@ -343,25 +343,25 @@ class Rig:
         self.process = self._nursery.start(argv, self.log, cwd=ROOT, env=_environment())
 
     def wait(self) -> None:
-        """Wait until the forwarder is ready to be rung."""
+        """Wait until the forwarder is ready to be called."""
         eventually("the forwarder is ready", lambda: self.probe("/readyz")[0] == HTTPStatus.OK)
 
     def ready(self, *arguments: str) -> Rig:
-        """Do all of it, and return once the API server rings."""
+        """Do all of it, and return once the API server calls the webhook."""
         self.grant()
         self.instruct()
         self.start(*arguments)
         self.wait()
         self.hook()
-        self.await_ringing()
+        self.await_webhook()
         return self
 
-    def await_ringing(self) -> None:
+    def await_webhook(self) -> None:
         """Wait until a change of the configuration has reached the API server's admission."""
         for number in range(200):
-            rung = self.metric("hints_total")
+            hints = self.metric("hints_total")
             self.api.create(f"ringing-{time.time_ns()}-{number}")
-            if self.metric("hints_total") > rung:
+            if self.metric("hints_total") > hints:
                 break
             time.sleep(0.01)
         eventually("what rang was sent", lambda: self.metric("spooled") == 0)
@@ -395,7 +395,7 @@ class Rig:
         raise AssertionError(name)
 
     def ring(self, body: bytes, path: str = PATH, verb: str = "POST") -> tuple[int, bytes]:
-        """Ring the forwarder as an API server does, or as somebody else."""
+        """Call the forwarder as an API server does, or as another client."""
         context = ssl.create_default_context(cadata=self.authority.certificate_pem.decode())
         with urllib3.PoolManager(ssl_context=context, retries=False) as pool:
             answer = pool.request(verb, f"{self.url}{path}?timeout=2s", body=body)

@@ -53,7 +53,7 @@ class Dockerfile:
 
     @property
     def copied(self) -> list[str]:
-        """Tell what is copied from the checkout."""
+        """Return the files that are copied from the checkout."""
         return [words[0] for word, words in self.steps if word == "COPY"]
 
     def _take(self, word: str, rest: str) -> None:
@@ -90,6 +90,7 @@ class Image:
     def __init__(self, dockerfile: Path, context: Path, root: Path) -> None:
         self.file = Dockerfile.read(dockerfile)
         self.root = root
+        self.mounted: list[tuple[Path, str]] = []
         for word, words in self.file.steps:
             placed = [str(self.inside(each)) if each[0] == "/" else each for each in words]
             if word == "COPY":
@@ -115,13 +116,14 @@ class Image:
         os.chown(kept, int(user), int(group))
         empty = self.root.parent / "empty"
         empty.mkdir(exist_ok=True)
-        for each in (*_BASE, "dev", "proc", "tmp", place):
+        for each in (*_BASE, "dev", "proc", "tmp", place, *(target for _, target in self.mounted)):
             self.inside(each).mkdir(parents=True, exist_ok=True)
         mounts = [
             *((f"/{each}", each) for each in (*_BASE, "dev", "proc")),
             (sys.base_prefix, "usr/local"),
             (str(empty), f"usr/local/{_SITE}"),
             (str(kept), place),
+            *self.mounted,
         ]
         given = {**_GIVEN, **self.file.environment, **environment}
         process = [

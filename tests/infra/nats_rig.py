@@ -16,18 +16,17 @@ from nats.js.api import StreamConfig
 
 from bellhop.adapters.local.server import Server as HttpServer
 from bellhop.core.gvk import GVK
-from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import IngestClient
+from bellhop.forwarder.ingest_client import Account, IngestClient
 from bellhop.forwarder.instructions import Instructions
 from bellhop.forwarder.nats.nats import Messaging
 from bellhop.logs import Log
 from bellhop.registration.forwarder_manifests import MESSAGING_NAME, MESSAGING_NAMESPACE
-from infra.lab.nats import PROGRAM, Nats, beside
 from infra.lab.processes import Nursery
 from tests.fakes.kube import FakeKube
 from tests.infra.forwarder_rig import failures
 from tests.infra.sender_rig import counted
+from tests.lab.nats import PROGRAM, Nats, beside
 from tests.missing import find_program
 from tests.waiting import eventually
 
@@ -101,7 +100,7 @@ class Ingest:
 
 
 class Bridge:
-    """What a forwarder has for NATS, without what rings, and what it works between."""
+    """A forwarder's NATS configuration, without sources, and the servers that it works between."""
 
     def __init__(self, folder: Path, nursery: Nursery) -> None:
         (folder / "nats").mkdir()
@@ -117,24 +116,24 @@ class Bridge:
 
     def _make(self) -> Messaging:
         url = self.ingest.server.url
-        told = Instructions(f"{url}/clusters/f/e", url, "", "f/e", "t", "/p", "", b"", b"")
+        instructions = Instructions(f"{url}/clusters/f/e", url, "", "f/e", "t", "/p", "", b"", b"")
         log = Log(self.written)
         return Messaging(
             self.kube,
             self.spool,
-            lambda: IngestClient(lambda: told, lambda: None, Account(), log),
+            lambda: IngestClient(lambda: instructions, lambda: None, Account(), log),
             self.counts,
             log,
         )
 
-    def tell(self, entry: Any) -> None:
+    def configure(self, entry: Any) -> None:
         """Write the Secret; it is followed when somebody looks."""
         self.kube.put(secret(entry))
 
     def subscribe(self, entry: Any) -> None:
         """Have it subscribed, and wait until it is."""
         before = self.logged("Subscribed to NATS")
-        self.tell(entry)
+        self.configure(entry)
         self.messaging.start()
         eventually("it is subscribed", lambda: self.logged("Subscribed to NATS") > before)
 
@@ -145,7 +144,7 @@ class Bridge:
         return configuration("jetstream", url=self.nats.url, subjects=streams or ["S"], **more)
 
     def restart(self) -> None:
-        """End the forwarder, and start it anew."""
+        """End the forwarder, and start it again."""
         self.end()
         self.messaging = self._make()
         self.messaging.start()

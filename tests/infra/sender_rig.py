@@ -1,4 +1,4 @@
-"""A sender with its outbox and desk, and an ingest that does as it is told."""
+"""A sender with its outbox and queue, and an ingest that does as configured."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bellhop.adapters.local.server import Server
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.instructions import Instructions
-from bellhop.forwarder.journal import Journal
 from bellhop.forwarder.outbox import Item, Outbox
+from bellhop.forwarder.pending import Journal
 from bellhop.forwarder.sender import Sender
 from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.ingest.admission import Hint
@@ -77,7 +77,7 @@ class Ingest:
 
 
 class Office:
-    """A sender with its outbox and desk."""
+    """A sender with its outbox and queue."""
 
     def __init__(self, folder: Path, url: str = "", token: str = "t") -> None:
         self.ingest = Ingest()
@@ -91,7 +91,7 @@ class Office:
         self.unsubscribed = ""
         self.outbox = Outbox()
         self.spool = Journal(folder)
-        self.desk = DelayingQueue(self.spool, log)
+        self.queue = DelayingQueue(self.spool, log)
         instructions = Instructions(
             f"{url}/clusters/fleet/east",
             url,
@@ -107,7 +107,7 @@ class Office:
             lambda: instructions,
             lambda: self.refused.append(True),
             self.outbox,
-            self.desk,
+            self.queue,
             self.counts,
             log,
             unreadable=lambda: self.unreadable,
@@ -116,21 +116,26 @@ class Office:
         )
 
     def put(
-        self, name: str, rang: datetime | None = None, content: str = "", *, own: bool = False
+        self,
+        name: str,
+        reported_at: datetime | None = None,
+        content: str = "",
+        *,
+        own: bool = False,
     ) -> None:
         """Have an object owed, and read already."""
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
         manifest |= {"data": content} if content else {}
-        self.put_body(name, json.dumps({"object": manifest}).encode(), rang, own=own)
+        self.put_body(name, json.dumps({"object": manifest}).encode(), reported_at, own=own)
 
     def put_body(
-        self, name: str, body: bytes, rang: datetime | None = None, *, own: bool = False
+        self, name: str, body: bytes, reported_at: datetime | None = None, *, own: bool = False
     ) -> None:
         """Have an object owed, as it was read."""
         key = ObjectKey(CONFIG, "default", name)
-        when = (rang or datetime.now(UTC)).isoformat()
-        self.desk.ring(Hint(key, "", 0), when)
-        self.outbox.put(Item(key, self.desk._serial, when, body, own=own))
+        when = (reported_at or datetime.now(UTC)).isoformat()
+        self.queue.add(Hint(key, "", 0), when)
+        self.outbox.put(Item(key, self.queue._serial, when, body, own=own))
 
     def names(self) -> set[str]:
         return {name_of(item) for item in self.ingest.taken}

@@ -15,7 +15,7 @@ STEPS = WORKFLOW["jobs"]["ci"]["steps"]
 
 
 def test_runs_the_script_of_ci_and_no_other_test() -> None:
-    """What a fork is told is what a landing is told."""
+    """A fork gets the same errors as a landing."""
     runs = [step["run"] for step in STEPS if "run" in step]
 
     assert "bash .ci/run" in runs
@@ -23,7 +23,7 @@ def test_runs_the_script_of_ci_and_no_other_test() -> None:
 
 
 def test_has_no_rights_and_a_version_of_each_action() -> None:
-    """It runs the code of strangers: it may only read."""
+    """It runs the code of unauthenticated clients: it may only read."""
     used = [step["uses"] for step in STEPS if "uses" in step]
 
     assert WORKFLOW["permissions"] == {"contents": "read"}

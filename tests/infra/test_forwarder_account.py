@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.forwarder.account import Account
+from bellhop.forwarder.ingest_client import Account
 from tests.fakes.clock import START
 from tests.fakes.tokens import Signer
 from tests.infra.sender_rig import Office
@@ -25,7 +25,7 @@ def office(tmp_path: Path) -> Iterator[Office]:
 def test_sends_as_its_account(office: Office, tmp_path: Path) -> None:
     """As the file says it each time; by the Secret, for a minute, if ingest does not take that."""
     mounted = tmp_path / "token"
-    office.sender._uplink._account = Account(mounted)
+    office.sender._ingest_client._account = Account(mounted)
     signer = Signer("a", "P-256")
     audience = office.ingest.server.url
     one, other = (signer.token(datetime.now(UTC), aud=audience, sub=each) for each in ("1", "2"))
@@ -60,7 +60,7 @@ def test_sends_as_its_account(office: Office, tmp_path: Path) -> None:
     ],
 )
 def test_sends_no_token_that_is_not_for_its_ingest(tmp_path: Path, token: str | None) -> None:
-    """It would be good for whoever gets it there."""
+    """It would be valid for a client that gets it there."""
     if token is not None:
         (tmp_path / "token").write_text(token)
 

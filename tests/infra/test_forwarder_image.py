@@ -42,7 +42,7 @@ LATE = ("nats",)
 def image() -> Iterator[Image]:
     """The image, in a folder that every user may enter.
 
-    The first test that wants it waits until it is built.
+    The first test that needs it waits until it is built.
     """
     folder = Path(tempfile.mkdtemp(prefix="bellhop-image-"))
     folder.chmod(0o755)
@@ -110,7 +110,7 @@ def test_two_builds_make_the_same_files(image: Image) -> None:
 
 
 def test_runs_without_anything_that_it_does_not_hold(image: Image) -> None:
-    """From the image's files alone it starts, and loads none of the stages' weight.
+    """It starts from the image's files only, and loads none of the stages' weight.
 
     What NATS takes is loaded where a Secret asks for it.
     """
@@ -143,11 +143,12 @@ def telling(log: Path) -> Iterator[None]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a process another root folder")
-def test_rings_as_a_pod_of_the_image(image: Image, tmp_path: Path, source_cluster: Cluster) -> None:
-    """Its very entry point, as nobody, with nothing to write but its spool, forwards what rings.
+def test_sends_events_as_a_pod_of_the_image(
+    image: Image, tmp_path: Path, source_cluster: Cluster
+) -> None:
+    """Its very entry point, as nobody, with nothing to write but its spool, forwards events.
 
     It is called as the Service in the cluster, by the account's mounted token.
-    It takes seconds: the entry point of the image starts, and the API server takes the webhook up.
     """
     with Nursery() as nursery:
         rig = Rig(tmp_path, source_cluster, nursery)

@@ -13,7 +13,7 @@ from bellhop.adapters.local.server import Server
 from bellhop.errors import StaleError, UnreachableError
 from bellhop.forwarder import backoff
 from bellhop.runtime.embedded.http import Front
-from bellhop.state.record import Observation
+from bellhop.state.match import Observation
 from tests.fakes.fleet import Fleet, service
 from tests.infra.sender_rig import Office
 from tests.waiting import eventually
@@ -54,7 +54,7 @@ class Pair:
 
     def settle(self) -> None:
         self.office.sender.start()
-        eventually("nothing is owed", lambda: self.office.desk.owed()[0] == 0)
+        eventually("nothing is owed", lambda: self.office.queue.owed()[0] == 0)
 
     def close(self) -> None:
         self.office.close()

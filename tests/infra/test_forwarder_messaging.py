@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bellhop.errors import InvalidError
-from bellhop.forwarder.nats.events import covers, event
+from bellhop.forwarder.nats.receiver import covers, event
 from bellhop.forwarder.nats.secret import MOST, Server, Stream
 from bellhop.forwarder.nats.secret import parse as parse_secret
 from tests.infra.nats_rig import configuration, happened, secret
@@ -116,7 +116,7 @@ def test_refuses_a_secret_without_the_entry() -> None:
         parse_secret({"data": {"sveltos-nats": "hunter2!"}})
 
 
-def test_tells_by_which_subject_an_event_came() -> None:
+def test_names_the_subject_of_an_event() -> None:
     """Whatever the event says itself: the subject, and what was asked where that is another."""
     lie = happened(1, messagingsubject="a lie", messagingasked="another")
 
@@ -131,10 +131,10 @@ def test_reads_the_modes_of_the_binding() -> None:
     """Attributes in headers with any data, or the JSON format, which headers may name."""
     headers = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "a%20b", "Ce-Type": "t"}
     binary = json.loads(event("s", "s", {**headers, "content-type": "text/plain"}, b"\xc3\xa4"))
-    told = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
+    structured = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
 
     assert (binary["source"], binary["type"], binary["data"]) == ("a b", "t", "ä")
-    assert json.loads(event("s", "s", told, happened(1)))["id"] == "1"
+    assert json.loads(event("s", "s", structured, happened(1)))["id"] == "1"
     assert json.loads(event("s", "s", {"Nats-Msg-Id": "7"}, happened(1)))["id"] == "1"
 
 

@@ -25,9 +25,7 @@ from tests.infra.forwarder_rig import (
     Rig,
     rigged,
 )
-from tests.waiting import eventually
-
-pytest_plugins = ["tests.kube_fixtures"]
+from tests.waiting import await_rights, eventually
 
 
 @pytest.fixture
@@ -53,7 +51,7 @@ def create(rig: Rig, count: int) -> set[str]:
 
 
 def test_loses_nothing_while_ingest_is_away(rig: Rig) -> None:
-    """What rings while connections to ingest are refused is sent when they are not."""
+    """Events while connections to ingest are refused are sent when they are not."""
     rig.inbox.stop()
     made = create(rig, 30)
     eventually("sending failed", lambda: rig.metric("send_failures_total") >= 2)
@@ -145,7 +143,7 @@ def test_follows_another_authority_of_ingest_at_once(rig: Rig) -> None:
 
 
 def test_follows_a_changed_path_and_certificate(rig: Rig) -> None:
-    """A request to the new path has the Secret read; the former one rings on for a while."""
+    """A request to the new path has the Secret read; the former one works on for a while."""
     rig.instruct(path="/ring/another")
     review = json.dumps({"request": {"uid": "u"}}).encode()
     eventually("the new path rings", lambda: rig.ring(review, "/ring/another")[0] == 200)
@@ -157,11 +155,7 @@ def test_follows_a_changed_path_and_certificate(rig: Rig) -> None:
 
 
 def test_waits_for_its_secret(bare_rig: Rig) -> None:
-    """Before registration it runs, is alive, is not ready, and says what it waits for.
-
-    It takes seconds: the forwarder starts without a Secret, and the API server takes its webhook
-    up after that.
-    """
+    """Before registration it runs, is alive, is not ready, and says what it waits for."""
     bare_rig.grant()
     bare_rig.start()
     eventually("it is alive", lambda: bare_rig.probe("/healthz")[0] == 200)
@@ -170,7 +164,7 @@ def test_waits_for_its_secret(bare_rig: Rig) -> None:
     bare_rig.instruct()
     bare_rig.wait()
     bare_rig.hook()
-    bare_rig.await_ringing()
+    bare_rig.await_webhook()
 
     assert bare_rig.process.returncode() is None
     assert bare_rig.probe("/healthz")[0] == 200
@@ -179,7 +173,10 @@ def test_waits_for_its_secret(bare_rig: Rig) -> None:
 def test_waits_for_a_right_that_it_lacks_yet(rig: Rig) -> None:
     """What it may not read yet is read once it may, and each kind is named in the log once."""
     rig.admin.apply(forwarder_manifests.forwarder_role([CONFIG_MAP]))
-    time.sleep(0.2)
+    account = f"{forwarder_manifests.NAMESPACE}/{forwarder_manifests.NAME}"
+    await_rights(
+        rig.admin, account, [Right("get", "", "configmaps")], [Right("get", "", "services")]
+    )
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -199,10 +196,7 @@ def test_waits_for_a_right_that_it_lacks_yet(rig: Rig) -> None:
 
 
 def test_waits_for_its_api_server(rig: Rig) -> None:
-    """A hint whose object cannot be read is kept until it can.
-
-    It takes seconds: an API server boots, after three reads of it have failed with pauses.
-    """
+    """A hint whose object cannot be read is kept until it can."""
     stored = rig.api.create("there")
     rig.settle()
     rig.inbox.items.clear()
@@ -241,10 +235,7 @@ def test_loses_nothing_that_it_answered_when_killed(rig: Rig) -> None:
 
 
 def test_loses_nothing_that_it_answered_when_killed_at_any_moment(rig: Rig) -> None:
-    """Kill -9 right after a write, again and again: the object arrives before or after.
-
-    It takes seconds: the forwarder starts six times.
-    """
+    """Kill -9 right after a write, again and again: the object arrives before or after."""
     for number in range(6):
         rig.api.create(f"made-{number}")
         time.sleep(number * 0.002)
@@ -280,10 +271,7 @@ def test_sends_the_rest_before_it_ends(rig: Rig) -> None:
 
 
 def test_ends_within_its_grace_and_keeps_the_rest(rig: Rig) -> None:
-    """SIGTERM with ingest hanging: it ends in time, says what is owed, and sends it next time.
-
-    It takes seconds: the forwarder waits out its grace, and starts once more.
-    """
+    """SIGTERM with ingest hanging: it ends in time, says what is owed, and sends it next time."""
     rig.inbox.answers.clear()
     made = create(rig, 10)
     rig.process.terminate()
@@ -321,8 +309,8 @@ def test_has_no_right_that_it_does_not_use(rig: Rig) -> None:
         own.close()
 
 
-def test_asks_for_a_look_when_it_begins_anew(rig: Rig) -> None:
-    """What rang while nobody was there is found because a restarted forwarder asks for it."""
+def test_asks_for_a_resync_when_it_restarts(rig: Rig) -> None:
+    """Changes while nobody was there are found because a restarted forwarder asks for a resync."""
     eventually("it asked at its start", lambda: rig.inbox.asked == [HTTPStatus.OK])
     rig.kill()
     rig.api.create("rang-in-vain")

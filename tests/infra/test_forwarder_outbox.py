@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.forwarder.outbox import BATCH_BYTES, BATCH_ITEMS, ROOM_BYTES, ROOM_ITEMS, Item, Outbox
+from bellhop.forwarder.outbox import BATCH_BYTES, BATCH_ITEMS, MOST_BYTES, MOST_ITEMS, Item, Outbox
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
 
@@ -18,8 +18,8 @@ def key(name: str = "a") -> ObjectKey:
     return ObjectKey(GVK("", "v1", "ConfigMap"), "default", name)
 
 
-def item(name: str = "a", serial: int = 1, size: int = 10, rang: str = LATE) -> Item:
-    return Item(key(name), serial, rang, b"x" * size)
+def item(name: str = "a", serial: int = 1, size: int = 10, reported_at: str = LATE) -> Item:
+    return Item(key(name), serial, reported_at, b"x" * size)
 
 
 def names(items: list[Item]) -> list[str]:
@@ -27,7 +27,7 @@ def names(items: list[Item]) -> list[str]:
 
 
 def test_batches_in_order_and_within_limits() -> None:
-    """So many items, so many bytes; one that is larger than that goes alone."""
+    """So many items, so many bytes; one that is larger than that is sent by itself."""
     outbox = Outbox()
     outbox.put(item("large", size=2 * BATCH_BYTES))
     for number in range(BATCH_ITEMS + 1):
@@ -45,12 +45,12 @@ def test_batches_in_order_and_within_limits() -> None:
 def test_keeps_the_newest_of_an_object() -> None:
     """A newer item replaces an older one and is owed as long as that."""
     outbox = Outbox()
-    outbox.put(item(serial=1, rang=EARLY))
+    outbox.put(item(serial=1, reported_at=EARLY))
     outbox.put(item(serial=2))
 
     [found] = outbox.take()
 
-    assert (found.serial, found.rang) == (2, EARLY)
+    assert (found.serial, found.reported_at) == (2, EARLY)
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -74,7 +74,7 @@ def test_takes_back_what_could_not_be_sent() -> None:
     """It is first again, in its order, except where there is newer."""
     outbox = Outbox()
     for name in "abc":
-        outbox.put(item(name, rang=EARLY))
+        outbox.put(item(name, reported_at=EARLY))
     batch = outbox.take()
     outbox.put(item("d"))
     outbox.put(item("b", serial=2))
@@ -83,7 +83,7 @@ def test_takes_back_what_could_not_be_sent() -> None:
     found = outbox.take()
 
     assert names(found) == ["a", "c", "d", "b"]
-    assert (found[-1].serial, found[-1].rang) == (2, EARLY)
+    assert (found[-1].serial, found[-1].reported_at) == (2, EARLY)
 
 
 def test_lets_an_unsent_item_stand_for_a_later_hint() -> None:
@@ -99,7 +99,7 @@ def test_lets_an_unsent_item_stand_for_a_later_hint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "size"), [(ROOM_ITEMS, 1), (1, ROOM_BYTES)], ids=["many", "large"]
+    ("count", "size"), [(MOST_ITEMS, 1), (1, MOST_BYTES)], ids=["many", "large"]
 )
 def test_holds_readers_up_when_full(count: int, size: int) -> None:
     """Nothing more is read until something was taken to be sent."""
@@ -107,11 +107,11 @@ def test_holds_readers_up_when_full(count: int, size: int) -> None:
     for number in range(count):
         outbox.put(item(str(number), size=size))
     passed = threading.Event()
-    reader = threading.Thread(target=lambda: outbox.wait_for_room() and passed.set())
+    reader = threading.Thread(target=lambda: outbox.wait_for_capacity() and passed.set())
     reader.start()
     assert not passed.wait(0.1)
     outbox.take()
-    reader.join(5)
+    reader.join(30)
 
     assert passed.is_set()
 
@@ -123,7 +123,7 @@ def test_closes_for_everybody() -> None:
     outbox.close()
 
     assert outbox.take() == []
-    assert outbox.wait_for_room() is False
+    assert outbox.wait_for_capacity() is False
 
 
 def failed(name: str, size: int = 10) -> Item:
@@ -177,13 +177,13 @@ def test_items_of_an_unreadable_request_go_one_by_one() -> None:
 
 @pytest.mark.parametrize(
     ("count", "size"),
-    [(ROOM_ITEMS // 2 + 1, 1), (1, ROOM_BYTES // 2 + 1)],
+    [(MOST_ITEMS // 2 + 1, 1), (1, MOST_BYTES // 2 + 1)],
     ids=["many", "large"],
 )
 def test_counts_what_is_sent_again(count: int, size: int) -> None:
-    """It is crowded where such items take more than half of the room."""
+    """It is crowded where such items take more than half of the limit."""
     outbox = Outbox()
-    outbox.put(item("other", size=ROOM_BYTES))
+    outbox.put(item("other", size=MOST_BYTES))
     assert (outbox.retrying(), outbox.is_crowded()) == (0, False)
     for number in range(count):
         outbox.put(failed(str(number), size=size))

@@ -1,4 +1,4 @@
-"""What the sender does with ingest's answers: over HTTP, to an ingest that does as it is told."""
+"""What the sender does with ingest's answers: over HTTP, to an ingest that does as configured."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from bellhop import __version__
 from bellhop.core.gvk import ObjectKey
 from bellhop.errors import TemporaryError
 from bellhop.forwarder import backoff, outbox
-from bellhop.forwarder.journal import Journal
-from bellhop.forwarder.pending import PendingObject
+from bellhop.forwarder.pending import Journal, PendingObject
 from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.ingest.admission import Hint
 from bellhop.logs import Log
@@ -64,7 +63,7 @@ def test_drops_the_one_item_that_is_refused(office: Office, status: int) -> None
         office.put(name)
     office.sender.start()
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert office.names() == good | {"last"}
     assert len(office.ingest.batches) == 1
     assert office.count("dropped") == 1
@@ -83,10 +82,10 @@ def test_sends_an_item_again_that_failed(office: Office, status: int) -> None:
     office.sender.start()
     eventually("more than 2 batches were sent", lambda: len(office.ingest.batches) > 2)
     assert office.names() == {"good"}
-    assert office.desk.owed()[0] == 1
+    assert office.queue.owed()[0] == 1
     office.ingest.fails = lambda _: 0
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert office.names() == {"good", "late"}
     assert office.count("dropped") == 0
     [line] = office.said("Ingest failed on an item")
@@ -94,7 +93,7 @@ def test_sends_an_item_again_that_failed(office: Office, status: int) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_gives_up_an_item_on_which_ingest_keeps_failing(office: Office) -> None:
+def test_drops_an_item_on_which_ingest_keeps_failing(office: Office) -> None:
     """After so many attempts in so long a time; the log names it, and a metric counts it."""
     office.ingest.fails = failing(500, "evil")
     office.put("evil")
@@ -102,7 +101,7 @@ def test_gives_up_an_item_on_which_ingest_keeps_failing(office: Office) -> None:
     eventually("more than 3 batches were sent", lambda: len(office.ingest.batches) > 3)
     office.put("good")
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert office.names() == {"good"}
     assert len(office.ingest.batches) > 5
     assert office.count("dropped") == 1
@@ -113,7 +112,7 @@ def test_gives_up_an_item_on_which_ingest_keeps_failing(office: Office) -> None:
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize(("status", "others"), [(500, False), (503, True)])
-def test_gives_up_nothing_that_is_not_at_fault(
+def test_drops_no_item_that_is_not_at_fault(
     office: Office, status: int, *, others: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While ingest takes nothing at all, or says that it may take the item later."""
@@ -130,7 +129,7 @@ def test_gives_up_nothing_that_is_not_at_fault(
         eventually("more than 40 batches were sent", lambda: len(office.ingest.batches) > 40)
     office.ingest.fails = lambda _: 0
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert names <= office.names()
     assert office.count("dropped") == 0
 
@@ -152,7 +151,7 @@ def test_drops_nothing_of_a_request_that_is_refused_as_a_whole(
     eventually("more than 50 batches were sent", lambda: len(office.ingest.batches) > 50)
     office.ingest.rule = lambda _: 200
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert len(office.names()) == 21
     assert (office.count("dropped"), office.outbox.retrying()) == (0, 0)
 
@@ -176,21 +175,21 @@ def test_takes_no_answer_for_ingests_that_is_none(office: Office, answer: bytes)
     office.put("object")
     office.sender.start()
     eventually("more than 2 batches were sent", lambda: len(office.ingest.batches) > 2)
-    assert office.desk.owed()[0] == 1
+    assert office.queue.owed()[0] == 1
     office.ingest.body = b"{}"
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert office.count("dropped") == 0
 
 
-def test_sends_again_what_ingest_took_without_being_heard(office: Office) -> None:
+def test_sends_again_if_the_answer_was_lost(office: Office) -> None:
     """An answer that is lost settles nothing: the items come again."""
     office.ingest.unread = 1
     office.put("a")
     office.put("b")
     office.sender.start()
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert [name_of(item) for item in office.ingest.taken] == ["a", "b"] * 2
 
 
@@ -198,7 +197,7 @@ def test_sends_again_what_ingest_took_without_being_heard(office: Office) -> Non
 def test_sends_items_one_by_one_of_a_request_that_cannot_be_read(
     office: Office, status: int
 ) -> None:
-    """The one that cannot be read alone is dropped, however large it is; others arrive."""
+    """The one that cannot be read by itself is dropped, however large it is; others arrive."""
     office.ingest.rule = refusing(status, "evil")
     good = {f"good-{number}" for number in range(5)}
     for name in sorted(good):
@@ -206,7 +205,7 @@ def test_sends_items_one_by_one_of_a_request_that_cannot_be_read(
     office.put("evil", content="x" * 2 * outbox.BATCH_BYTES if status == 413 else "")
     office.sender.start()
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert office.names() == good
     assert office.count("dropped") == 1
     [line] = office.said("Dropped")
@@ -227,7 +226,7 @@ def test_what_failed_holds_up_nobody(office: Office, monkeypatch: pytest.MonkeyP
     for number in range(5):
         begun = time.monotonic()
         office.put(f"later-{number}")
-        eventually("one is owed", lambda: office.desk.owed()[0] == 1)
+        eventually("one is owed", lambda: office.queue.owed()[0] == 1)
         assert time.monotonic() - begun < 10
     assert office.count("batches") == 6
 
@@ -242,17 +241,17 @@ def test_an_object_that_failed_is_taken_once_it_is_another(office: Office) -> No
     eventually("one is tried again", lambda: office.outbox.retrying() == 1)
     office.put("object")
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert office.names() == {"good", "object"}
     assert office.outbox.retrying() == 0
 
 
 @pytest.mark.usefixtures("hasty")
-def test_what_failed_takes_half_of_the_room_at_most(
+def test_failed_items_take_half_of_the_capacity_at_most(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many objects ingest fails on: reading goes on."""
-    monkeypatch.setattr(outbox, "ROOM_ITEMS", 6)
+    monkeypatch.setattr(outbox, "MOST_ITEMS", 6)
     monkeypatch.setattr(backoff, "SPAN_SECONDS", 3600.0)
     evil = [f"evil-{number}" for number in range(6)]
     office.ingest.fails = failing(500, *evil)
@@ -264,11 +263,11 @@ def test_what_failed_takes_half_of_the_room_at_most(
         "two are dropped and four tried again",
         lambda: office.count("dropped") == 2 and office.outbox.retrying() == 4,
     )
-    assert office.outbox.wait_for_room()
+    assert office.outbox.wait_for_capacity()
 
 
-def test_tells_when_it_rang_by_the_clock_of_ingest(office: Office) -> None:
-    """Where our clock is far ahead, nothing is lost for it: the time is told as ingest has it."""
+def test_sends_times_of_the_clock_of_ingest(office: Office) -> None:
+    """If our clock is far ahead, nothing is lost for it: items have the time of ingest."""
     office.ingest.ahead = timedelta(hours=-1)
 
     def fails(item: dict[str, Any]) -> int:
@@ -280,39 +279,39 @@ def test_tells_when_it_rang_by_the_clock_of_ingest(office: Office) -> None:
         office.put(f"object-{number}")
     office.sender.start()
 
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
     assert len(office.names()) == 10
     assert len(office.ingest.batches) == 2
     assert office.count("dropped") == 0
     assert office.written.getvalue().count("Our clock differs from ingest's") == 1
 
 
-def test_tells_which_objects_bellhop_wrote_itself(office: Office) -> None:
+def test_marks_objects_that_bellhop_wrote(office: Office) -> None:
     """Of the others it says nothing."""
     office.put("theirs")
     office.put("ours", own=True)
     office.sender.start()
     eventually("two are taken", lambda: len(office.ingest.taken) == 2)
 
-    told = {each["object"]["metadata"]["name"]: each.get("own") for each in office.ingest.taken}
-    assert told == {"theirs": None, "ours": True}
+    sent = {each["object"]["metadata"]["name"]: each.get("own") for each in office.ingest.taken}
+    assert sent == {"theirs": None, "ours": True}
 
 
 def test_believes_its_own_clock_where_little_differs(office: Office) -> None:
     """Seconds are the network's."""
     office.ingest.ahead = timedelta(seconds=-30)
-    rang = datetime.now(UTC)
-    office.put("first", rang)
+    reported_at = datetime.now(UTC)
+    office.put("first", reported_at)
     office.sender.start()
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
-    office.put("second", rang)
-    eventually("nothing is owed", lambda: office.desk.owed()[0] == 0)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
+    office.put("second", reported_at)
+    eventually("nothing is owed", lambda: office.queue.owed()[0] == 0)
 
-    assert [item["rang"] for item in office.ingest.taken] == [rang.isoformat()] * 2
+    assert [item["rang"] for item in office.ingest.taken] == [reported_at.isoformat()] * 2
 
 
 def test_asks_for_a_look_until_ingest_agrees(office: Office) -> None:
-    """Who is told to wait asks again, and items do not wait for that."""
+    """A refused client waits and asks again, and items do not wait for that."""
     answers = iter([503, 429, 200])
     office.ingest.rule = lambda body: next(answers) if body["kind"] == "Missed" else 200
     office.sender.ask_for_a_look()
@@ -324,7 +323,7 @@ def test_asks_for_a_look_until_ingest_agrees(office: Office) -> None:
     assert len(office.ingest.asked) == 3
 
 
-def test_waits_as_long_as_it_is_told_to_ask(office: Office) -> None:
+def test_waits_to_ask_as_long_as_ingest_says(office: Office) -> None:
     """`Retry-After` is honoured."""
     answers = iter([429, 200])
     office.ingest.rule = lambda body: next(answers) if body["kind"] == "Missed" else 200
@@ -338,7 +337,7 @@ def test_waits_as_long_as_it_is_told_to_ask(office: Office) -> None:
 
 
 def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
-    """At once and then now and then, though nothing rings; and until ingest has heard it."""
+    """At once and then now and then, even without events; and until ingest has answered it."""
     answers = iter([503, 401, 200])
     office.ingest.rule = lambda body: next(answers) if body["kind"] == "Alive" else 200
     office.unreadable["v1/Service"] = "cannot read Service: forbidden"
@@ -355,11 +354,11 @@ def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
 
 
 def test_releases_kinds_that_nobody_asks_for(office: Office) -> None:
-    """Up to the last hint before ingest was asked: what rings later is asked for again."""
+    """Up to the last hint before ingest was asked: later calls are asked for again."""
     office.unreadable["v1/Service"] = "cannot read Service: forbidden"
     office.ingest.body = b'{"heard": true, "unasked": ["v1/Service"]}'
     office.put("first")
-    serial = office.desk.serial
+    serial = office.queue.serial
     office.sender.start()
     eventually("it is released", lambda: office.released)
 
@@ -367,19 +366,19 @@ def test_releases_kinds_that_nobody_asks_for(office: Office) -> None:
 
 
 def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:
-    """What is in memory alone may be lost by a kill: somebody should look."""
+    """What is in memory only may be lost by a kill: somebody should look."""
     called: list[bool] = []
     spool = Journal(tmp_path)
-    desk = DelayingQueue(spool, Log(io.StringIO()), lambda: called.append(True))
+    queue = DelayingQueue(spool, Log(io.StringIO()), lambda: called.append(True))
     key = ObjectKey(CONFIG, "default", "a")
-    desk.ring(Hint(key, "", 0), datetime.now(UTC).isoformat())
+    queue.add(Hint(key, "", 0), datetime.now(UTC).isoformat())
     assert called == []
 
-    def full(debt: PendingObject) -> None:
-        raise TemporaryError(f"the disk is full of {debt.key}")
+    def full(pending: PendingObject) -> None:
+        raise TemporaryError(f"the disk is full of {pending.key}")
 
     spool.put = full  # type: ignore[method-assign]
-    desk.ring(Hint(key, "", 0), datetime.now(UTC).isoformat())
+    queue.add(Hint(key, "", 0), datetime.now(UTC).isoformat())
 
     assert called == [True]
     spool.close()

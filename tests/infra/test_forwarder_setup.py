@@ -99,7 +99,7 @@ def test_finds_its_cluster_from_within_a_pod(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("PEM")
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
 
-    found = cluster._of_account(environ, tmp_path)
+    found = cluster._read_account(environ, tmp_path)
 
     assert (found.server, found.token) == ("https://[fd00::1]:443", "secret-token")
     assert base64.b64decode(found.ca_data) == b"PEM"

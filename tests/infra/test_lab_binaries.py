@@ -102,7 +102,9 @@ def test_does_not_complete_a_newer_server_with_an_older_controller_manager(
     assert missing(machine.environ) == set()
 
 
-def test_takes_a_controller_manager_of_the_same_release_from_elsewhere(machine: Machine) -> None:
+def test_takes_a_controller_manager_of_the_same_release_from_another_place(
+    machine: Machine,
+) -> None:
     """The release decides, not the folder."""
     machine.put(machine.assets, "kube-apiserver", "etcd", version="v1.31.4")
     machine.put(machine.path, "kube-controller-manager", version="v1.31.1")
@@ -143,7 +145,7 @@ def test_says_what_is_missing_and_how_to_get_it(
 def test_reports_a_program_that_is_not_what_it_seems(
     tmp_path: Path, script: str, complaint: str
 ) -> None:
-    """A program of the right name alone is no control plane."""
+    """A program of the right name only is no control plane."""
     program = tmp_path / "kube-apiserver"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)

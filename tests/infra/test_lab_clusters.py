@@ -129,16 +129,6 @@ def is_alive(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_serves_a_real_api(source: Client) -> None:
-    """What is created is there, with the server's own fields."""
-    created, _ = source("POST", CONFIGMAPS, configmap("bell", rings="yes"))
-    status, found = source("GET", f"{CONFIGMAPS}/bell")
-
-    assert (created, status) == (201, 200)
-    assert found["data"] == {"rings": "yes"}
-    assert found["metadata"]["resourceVersion"]
-
-
 def test_clusters_see_nothing_of_each_other(source: Client, destination: Client) -> None:
     """One etcd, two worlds."""
     source("POST", CONFIGMAPS, configmap("bell"))
@@ -148,24 +138,7 @@ def test_clusters_see_nothing_of_each_other(source: Client, destination: Client)
     assert destination("GET", f"{CRDS}/bells.lab.example")[0] == 404
 
 
-def test_refuses_other_tokens(
-    source_cluster: Cluster, destination_cluster: Cluster, client_of: Callable[..., Client]
-) -> None:
-    """A token is good for its own cluster."""
-    stranger = client_of(source_cluster, destination_cluster.token)
-
-    assert stranger("GET", CONFIGMAPS)[0] == 401
-
-
-def test_has_a_certificate_of_its_own(source_cluster: Cluster, destination: Client) -> None:
-    """A kubeconfig's authority does not vouch for another cluster."""
-    destination.server = source_cluster.server
-
-    with pytest.raises(urllib3.exceptions.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
-        destination("GET", "/readyz")
-
-
-def test_writes_a_kubeconfig_for_its_owner_alone(
+def test_writes_a_kubeconfig_only_for_its_owner(
     source_cluster: Cluster, control_plane_binaries: Binaries, tmp_path: Path
 ) -> None:
     """It works with kubectl, and nobody else can read it."""
@@ -187,7 +160,7 @@ def test_writes_a_kubeconfig_for_its_owner_alone(
 
 
 def test_reset_removes_what_was_added(source_cluster: Cluster, source: Client) -> None:
-    """Objects, definitions, their objects and their API are gone when it returns."""
+    """Objects, definitions, their objects and their API are deleted when it returns."""
     assert source("POST", "/api/v1/namespaces", {"metadata": {"name": "lobby"}})[0] == 201
     assert source("POST", "/api/v1/namespaces/lobby/secrets", configmap("key"))[0] == 201
     assert source("POST", CRDS, a_definition())[0] == 201
@@ -205,7 +178,7 @@ def test_reset_removes_what_was_added(source_cluster: Cluster, source: Client) -
 
 
 def test_reset_allows_the_same_again(source_cluster: Cluster, source: Client) -> None:
-    """A definition and its objects can be made anew, empty."""
+    """A definition and its objects can be made again, empty."""
     bells = "/apis/lab.example/v1/namespaces/default/bells"
     bell = {"apiVersion": "lab.example/v1", "kind": "Bell", "metadata": {"name": "a"}}
     for _ in range(3):
@@ -293,23 +266,10 @@ def test_reset_withdraws_rights_and_webhooks_at_once(
         assert source("POST", CONFIGMAPS, configmap(f"allowed-{number}"))[0] == 201
 
 
-@pytest.mark.clocked
-def test_reset_is_quick_when_nothing_has_changed(source_cluster: Cluster) -> None:
-    """Tests can afford it each time."""
-    began = time.monotonic()
-    for _ in range(10):
-        source_cluster.reset()
-
-    assert time.monotonic() - began < 5
-
-
 def test_outage_refuses_connections_and_ends_at_the_same_url(
     destination_cluster: Cluster, destination: Client
 ) -> None:
-    """The data outlives it, and nobody takes the port meanwhile.
-
-    It takes seconds: an API server boots.
-    """
+    """The data outlives it, unless it is reset, and nobody takes the port meanwhile."""
     destination("POST", CONFIGMAPS, configmap("kept"))
     url = destination_cluster.server
     destination_cluster.stop()
@@ -324,28 +284,16 @@ def test_outage_refuses_connections_and_ends_at_the_same_url(
 
     assert destination_cluster.server == url
     assert destination("GET", f"{CONFIGMAPS}/kept")[0] == 200
-
-
-def test_can_be_reset_during_an_outage(destination_cluster: Cluster, destination: Client) -> None:
-    """The data is in etcd, which is up.
-
-    It takes seconds: an API server boots.
-    """
-    destination("POST", CONFIGMAPS, configmap("gone"))
     destination_cluster.stop()
     destination_cluster.reset()
     destination_cluster.start()
-
-    assert destination("GET", f"{CONFIGMAPS}/gone")[0] == 404
+    assert destination("GET", f"{CONFIGMAPS}/kept")[0] == 404
 
 
 def test_controllers_collect_garbage_end_namespaces_and_fill_roles(
     governed_cluster: Cluster, client_of: Callable[..., Client]
 ) -> None:
-    """What a bare API server leaves undone is done.
-
-    It takes seconds: garbage collection and the end of a namespace take controllers seconds.
-    """
+    """What a bare API server leaves undone is done."""
     governed = client_of(governed_cluster)
     assert governed("GET", f"{RBAC}/clusterroles/edit")[1]["rules"]
     owner = governed("POST", CONFIGMAPS, configmap("owner"))[1]
@@ -425,9 +373,7 @@ def test_refuses_names_that_cannot_be(
         control_plane.start_cluster(name)
 
 
-def test_keeps_its_hands_off_other_folders(
-    control_plane_binaries: Binaries, tmp_path: Path
-) -> None:
+def test_leaves_other_folders_unchanged(control_plane_binaries: Binaries, tmp_path: Path) -> None:
     """A folder that is removed at the end must hold nothing else."""
     (tmp_path / "thesis.txt").touch()
 
@@ -468,10 +414,7 @@ def start_lab(folder: Path) -> tuple[subprocess.Popen[str], list[int]]:
 
 @pytest.mark.usefixtures("control_plane_binaries")
 def test_a_killed_lab_leaves_no_process(control_plane_binaries: Binaries, tmp_path: Path) -> None:
-    """After kill -9 everything ends, and the next lab takes the folder over.
-
-    It takes seconds: a control plane boots, and another takes its folder over.
-    """
+    """After kill -9 everything ends, and the next lab takes the folder over."""
     folder = tmp_path / "lab"
     lab, pids = start_lab(folder)
     with lab:
@@ -482,22 +425,6 @@ def test_a_killed_lab_leaves_no_process(control_plane_binaries: Binaries, tmp_pa
     eventually("every process has ended", lambda: not any(map(is_alive, pids)))
     with ControlPlane(control_plane_binaries, folder):
         pass
-    assert not folder.exists()
-
-
-@pytest.mark.usefixtures("control_plane_binaries")
-def test_an_interrupted_lab_leaves_nothing(tmp_path: Path) -> None:
-    """After Ctrl-C neither processes nor files are left.
-
-    It takes seconds: a control plane boots and ends.
-    """
-    folder = tmp_path / "lab"
-    lab, pids = start_lab(folder)
-    with lab:
-        assert all(map(is_alive, pids))
-        lab.send_signal(signal.SIGINT)
-
-    assert not any(map(is_alive, pids))
     assert not folder.exists()
 
 
@@ -520,18 +447,18 @@ def test_a_lab_that_boots_is_interrupted_at_once(tmp_path: Path) -> None:
             "both servers are started", lambda: all(log.exists() for log in logs), patience=60
         )
         lab.send_signal(signal.SIGINT)
-        _, told = lab.communicate(timeout=45)
+        _, error_text = lab.communicate(timeout=45)
     finally:
         lab.kill()
         lab.communicate()
 
-    assert told.endswith(b"KeyboardInterrupt\n")
+    assert error_text.endswith(b"KeyboardInterrupt\n")
     assert not folder.exists()
 
 
 @pytest.mark.clocked
 def test_all_that_a_nursery_ends_share_its_patience(tmp_path: Path) -> None:
-    """Whoever does not listen is killed, and the next one has no more time for that."""
+    """A process that does not listen is killed, and the next one has no more time for that."""
     nursery, log = Nursery(grace=0.5), tmp_path / "log"
     deaf = ["/bin/sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"]
     running = [nursery.start(deaf, log) for _ in range(12)]
@@ -546,7 +473,7 @@ def test_all_that_a_nursery_ends_share_its_patience(tmp_path: Path) -> None:
 
 
 def test_nobody_outlives_a_nursery_that_ended_while_it_was_started(tmp_path: Path) -> None:
-    """Whoever starts programs in threads of its own is told, and leaves none behind."""
+    """A program that a thread started is reported, and none is left behind."""
     for _ in range(8):
         nursery, started = Nursery(), list[Process]()
 

@@ -30,7 +30,7 @@ fi
 
 
 class Apt:
-    """A machine's apt that answers as it is told to."""
+    """A machine's apt that answers as configured."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -90,7 +90,7 @@ def update(folder: Path) -> None:
     ],
 )
 def test_uses_the_mirror_of_the_machine(apt: Apt, uris: tuple[str, ...], expected: str) -> None:
-    """Whoever set up a mirror wants it used."""
+    """A machine with a mirror uses it."""
     apt.mirrors(*uris)
 
     assert debian.mirror() == expected
@@ -132,7 +132,7 @@ def test_says_which_mirror_failed_and_why(apt: Apt, tmp_path: Path) -> None:
     )
 
 
-def test_elsewhere_the_command_says_which_ways_there_are(tmp_path: Path) -> None:
+def test_on_other_systems_the_command_lists_the_ways(tmp_path: Path) -> None:
     """Without apt it ends at once, with a sentence and no traceback."""
     done = subprocess.run(
         [sys.executable, "-m", "infra.lab", "build"],

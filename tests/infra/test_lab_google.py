@@ -1,6 +1,6 @@
-"""The lab's Google answers, counts what it is asked, fails where it is told to, and ends.
+"""The lab's Google answers, counts its requests, fails on demand, and ends.
 
-It also tells who asks.
+It also reports the callers.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from google.cloud.firestore_v1.types import CommitRequest
 
 from bellhop.adapters.gcp.services import RefusedError, Services
 from bellhop.errors import MissingError, UnreachableError
-from infra.lab.google import FIRESTORE, Emulator, Program
-from infra.lab.google_front import Front
-from infra.lab.peers import asker
+from tests.lab.google import FIRESTORE, Emulator, Program
+from tests.lab.google_front import Front
+from tests.lab.peers import asker
 
 DATABASE = "projects/p/databases/(default)"
 WRITE = {"database": DATABASE, "writes": [{"delete": f"{DATABASE}/documents/a/b"}]}
@@ -28,10 +28,7 @@ NEVER = Program("nothing", "no/such.jar", lambda jar, _: (jar,), ("GET", "/", ""
 
 
 def test_an_emulator_ends_with_its_owner(tmp_path: Path) -> None:
-    """Nothing is left of it: neither the process nor what listened.
-
-    It takes seconds: an emulator boots, which is a Java program.
-    """
+    """Nothing is left of it: neither the process nor what listened."""
     with Emulator(FIRESTORE, tmp_path) as emulator:
         assert emulator._process
         pid = emulator._process.pid
@@ -62,7 +59,7 @@ def test_what_does_not_start_says_why(tmp_path: Path) -> None:
         Emulator(wrong, tmp_path).start()
 
 
-def test_a_front_counts_and_fails_as_told(front: Front, google_project: str) -> None:
+def test_a_front_counts_and_fails_as_configured(front: Front, google_project: str) -> None:
     """Each request counts once, also one that fails; a failure does not last."""
     emulators = {"FIRESTORE_EMULATOR_HOST": front.address}
     services = Services(google_project, emulators=emulators, sleep=lambda _: None)
@@ -78,7 +75,7 @@ def test_a_front_counts_and_fails_as_told(front: Front, google_project: str) -> 
     assert front.requests() == {}
 
 
-def test_a_front_tells_who_was_served(firestore: Emulator, google_project: str) -> None:
+def test_a_front_records_who_was_served(firestore: Emulator, google_project: str) -> None:
     """And what he wrote, before he has the answer; of another group nobody has asked."""
     seen: list[tuple[str, int | None, int | None, bool]] = []
 
@@ -97,7 +94,7 @@ def test_a_front_tells_who_was_served(firestore: Emulator, google_project: str) 
     assert seen == [("Commit", os.getpid(), None, True)]
 
 
-def test_a_front_leaves_nothing_of_calls_that_were_given_up(
+def test_a_front_leaves_nothing_of_cancelled_calls(
     firestore: Emulator, google_project: str
 ) -> None:
     """Who asks ends his calls at any moment; no thread of the front is left after it."""

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from bellhop.errors import MissingError, ThrottledError
-from infra.lab.lambdas import Function, Lambdas
+from tests.lab.lambdas import Function, Lambdas
+from tests.waiting import eventually
 
 HANDLER = """
 import os, subprocess, sys, threading, time
@@ -40,7 +41,7 @@ def handle(event, context):
             print("child", child.pid)
             time.sleep(60)
     left = context.get_remaining_time_in_millis()
-    return {"pid": os.getpid(), "left": left, "beats": beats, "told": os.environ.get("TOLD"),
+    return {"pid": os.getpid(), "left": left, "beats": beats, "given": os.environ.get("GIVEN"),
             "id": context.aws_request_id, "name": context.function_name, "version": VERSION}
 """
 
@@ -63,7 +64,7 @@ def make(tmp_path: Path) -> Make:
 @pytest.mark.clocked
 def test_a_frozen_process_answers_the_next_event(lambdas: Lambdas, make: Make) -> None:
     """The first begins a process; the second thaws it, and no thread of it ran in between."""
-    lambdas.replace("f", make(environment={"TOLD": "yes"}))
+    lambdas.replace("f", make(environment={"GIVEN": "yes"}))
     first = lambdas.invoke("f", {"do": "beat"})
     time.sleep(0.5)
     second = lambdas.invoke("f", {})
@@ -72,7 +73,7 @@ def test_a_frozen_process_answers_the_next_event(lambdas: Lambdas, make: Make) -
     assert first.began > 0 == second.began
     assert first.answer["pid"] == second.answer["pid"]
     assert first.answer["id"] != second.answer["id"]
-    assert (first.answer["told"], first.answer["name"]) == ("yes", "f")
+    assert (first.answer["given"], first.answer["name"]) == ("yes", "f")
     assert second.answer["beats"] < 25
     assert lambdas.logs("f") == "began\n"
 
@@ -86,7 +87,7 @@ def test_an_outcome_has_the_logs_of_its_event(lambdas: Lambdas, make: Make) -> N
     assert lambdas.logs("f") == "began\none\ntwo\n"
 
 
-def test_an_exception_is_told_and_the_process_lives(lambdas: Lambdas, make: Make) -> None:
+def test_an_exception_is_returned_and_the_process_lives(lambdas: Lambdas, make: Make) -> None:
     """As Lambda has it: its type and message, and a traceback in the log."""
     lambdas.replace("f", make())
     before = lambdas.invoke("f", {})
@@ -99,10 +100,10 @@ def test_an_exception_is_told_and_the_process_lives(lambdas: Lambdas, make: Make
 
 
 @pytest.mark.parametrize(("do", "ended"), [("exit", "exit status 3"), ("kill", "signal: 9")])
-def test_a_crash_is_told_and_the_next_event_has_a_process(
+def test_a_crash_is_returned_and_the_next_event_has_a_process(
     lambdas: Lambdas, make: Make, do: str, ended: str
 ) -> None:
-    """Nobody waits for the time-out of a process that is gone."""
+    """Nobody waits for the time-out of a process that has died."""
     lambdas.replace("f", make())
     failed = lambdas.invoke("f", {"do": do})
 
@@ -114,7 +115,7 @@ def test_a_crash_is_told_and_the_next_event_has_a_process(
 
 @pytest.mark.clocked
 def test_who_is_late_is_killed_with_its_children(lambdas: Lambdas, make: Make) -> None:
-    """The time-out is the declared one, and the context told of it."""
+    """The time-out is the declared one, and the context has it."""
     lambdas.replace("f", make(seconds=1))
     first = lambdas.invoke("f", {})
     late = lambdas.invoke("f", {"do": "child"})
@@ -124,12 +125,12 @@ def test_who_is_late_is_killed_with_its_children(lambdas: Lambdas, make: Make) -
     assert late.answer["errorMessage"].endswith("Task timed out after 1.00 seconds")
     assert 1 <= late.took < 5
     for pid in (first.answer["pid"], int(late.logs.split()[-1])):
-        assert _gone(pid)
+        assert _ended(pid)
     assert lambdas.invoke("f", {}).error == ""
 
 
 def test_one_event_may_have_less_time_than_others(lambdas: Lambdas, make: Make) -> None:
-    """The context tells of it, and the next event has the function's own time-out again."""
+    """The context has it, and the next event has the function's own time-out again."""
     lambdas.replace("f", make())
     hurried = lambdas.invoke("f", {}, seconds=2)
     late = lambdas.invoke("f", {"do": "sleep", "seconds": 5}, seconds=0.5)
@@ -139,7 +140,7 @@ def test_one_event_may_have_less_time_than_others(lambdas: Lambdas, make: Make) 
     assert lambdas.invoke("f", {}).answer["left"] > 2000
 
 
-def test_who_is_killed_in_the_middle_is_told_of(lambdas: Lambdas, make: Make) -> None:
+def test_a_kill_in_the_middle_is_returned(lambdas: Lambdas, make: Make) -> None:
     """What is idle lives; a function that nobody declared is not there to be killed."""
     lambdas.replace("f", make())
     with ThreadPoolExecutor(1) as pool:
@@ -203,7 +204,7 @@ def test_new_code_answers_what_comes_after_it(lambdas: Lambdas, make: Make) -> N
 
     assert (old.answer["version"], new.answer["version"]) == (1, 2)
     assert old.answer["pid"] == idle
-    assert _gone(idle)
+    assert _ended(idle)
 
 
 def test_layers_are_found_after_the_package(lambdas: Lambdas, make: Make, tmp_path: Path) -> None:
@@ -241,7 +242,7 @@ def handle(event, context):
 
 
 def test_an_unknown_function_is_missing(lambdas: Lambdas) -> None:
-    """It is an error of whoever invokes."""
+    """It is the invoker's error."""
     with pytest.raises(MissingError, match="cannot invoke 'nobody'"):
         lambdas.invoke("nobody", {})
 
@@ -249,18 +250,18 @@ def test_an_unknown_function_is_missing(lambdas: Lambdas) -> None:
 @pytest.mark.clocked
 def test_nothing_is_left_behind(lambdas: Lambdas, make: Make) -> None:
     """Frozen processes end with their owner, and so do the threads that served them."""
-    threads = threading.active_count()
+    threads = set(threading.enumerate())
     lambdas.replace("f", make())
     pid = lambdas.invoke("f", {}).answer["pid"]
     began = time.monotonic()
     lambdas.close()
 
     assert time.monotonic() - began < 5
-    assert _gone(pid)
-    assert threading.active_count() <= threads
+    assert _ended(pid)
+    eventually("its threads end", lambda: threads.issuperset(threading.enumerate()))
 
 
-def _gone(pid: int) -> bool:
+def _ended(pid: int) -> bool:
     """Say whether a process has ended, even if nobody took notice of it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

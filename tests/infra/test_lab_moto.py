@@ -1,4 +1,4 @@
-"""The lab's AWS answers, counts what it is asked and fails where it is told to."""
+"""The lab's AWS answers, counts its requests and fails on demand."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from infra.lab.lineages import ALLOW, MOST, TERMINATE, counted
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto, pass_time
+from tests.lab.lineages import ALLOW, MOST, TERMINATE, counted
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto, pass_time
 
 KEY = {"name": {"S": "counter"}}
 
@@ -61,7 +61,7 @@ def test_counts_the_requests_by_operation(moto: Moto, dynamodb: Any, table: str)
     assert after["dynamodb:GetItem"] - before.get("dynamodb:GetItem", 0) == 3
 
 
-def test_fails_by_the_answer_that_it_was_told(moto: Moto, dynamodb: Any, table: str) -> None:
+def test_fails_by_the_configured_answer(moto: Moto, dynamodb: Any, table: str) -> None:
     """The next request fails, and the one after it does not."""
     moto.fail("dynamodb:PutItem", status=400, code="ThrottlingException")
 
@@ -73,7 +73,7 @@ def test_fails_by_the_answer_that_it_was_told(moto: Moto, dynamodb: Any, table: 
 
 
 def test_loses_an_answer_to_what_it_has_done(moto: Moto, dynamodb: Any, table: str) -> None:
-    """The write is there, and whoever wrote it was not told."""
+    """The write is there, and its caller did not learn so."""
     moto.fail("dynamodb:PutItem", served=True)
 
     with pytest.raises(ConnectionClosedError):
@@ -82,8 +82,8 @@ def test_loses_an_answer_to_what_it_has_done(moto: Moto, dynamodb: Any, table: s
     assert dynamodb.get_item(TableName=table, Key=KEY)["Item"]["count"] == {"N": "7"}
 
 
-def test_fails_for_one_role_alone(moto: Moto, dynamodb: Any, table: str) -> None:
-    """Others' requests are served; what never happened is told of when it is forgiven."""
+def test_fails_only_for_one_role(moto: Moto, dynamodb: Any, table: str) -> None:
+    """Others' requests are served; faults that never happened are listed when they are forgiven."""
     moto.fail("dynamodb:GetItem", status=400, code="ThrottlingException", role="nobody", times=2)
 
     assert dynamodb.get_item(TableName=table, Key=KEY)["Item"]["count"] == {"N": "0"}
@@ -140,7 +140,7 @@ def test_has_time_pass_for_all_messages(moto: Moto, sqs: Any) -> None:
     assert sorted(each["Body"] for each in found) == ["delayed", "hidden"]
 
 
-def test_hands_over_what_comes_while_somebody_waits(sqs: Any) -> None:
+def test_delivers_messages_during_a_wait(sqs: Any) -> None:
     """What is sent, shown again or no longer delayed ends a wait; nothing ends one for nothing."""
     url = sqs.create_queue(QueueName=f"lab-{uuid4().hex[:8]}")["QueueUrl"]
     asked = {"QueueUrl": url, "WaitTimeSeconds": 20, "VisibilityTimeout": 600}
@@ -162,7 +162,7 @@ def test_hands_over_what_comes_while_somebody_waits(sqs: Any) -> None:
     assert time.monotonic() - begun >= 1
 
 
-def test_tells_at_once_that_there_is_no_such_queue(moto: Moto, sqs: Any) -> None:
+def test_reports_a_missing_queue_at_once(moto: Moto, sqs: Any) -> None:
     """Nobody waits for its messages."""
     begun = time.monotonic()
     with pytest.raises(ClientError, match="NonExistentQueue"):

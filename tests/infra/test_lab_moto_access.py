@@ -11,7 +11,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
 ONCE = Config(retries={"total_max_attempts": 1})
 
@@ -48,7 +48,7 @@ def allow(action: str, resource: str, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def secret(moto: Moto) -> str:
     name = f"lab-{uuid4().hex[:8]}/one"
-    client(moto, "secretsmanager").create_secret(Name=name, SecretString="told")
+    client(moto, "secretsmanager").create_secret(Name=name, SecretString="value")
     return name
 
 
@@ -68,12 +68,12 @@ def test_lets_a_role_do_what_its_policy_names(moto: Moto, secret: str) -> None:
     other = role(moto, allow("secretsmanager:GetSecretValue", f"{place}other-??????"))
     writes = role(moto, allow("secretsmanager:PutSecretValue", f"{place}*"))
 
-    told = [read(moto, keys, secret) for keys in (good, other, writes)]
-    assert told == ["told", "AccessDeniedException", "AccessDeniedException"]
+    recorded = [read(moto, keys, secret) for keys in (good, other, writes)]
+    assert recorded == ["value", "AccessDeniedException", "AccessDeniedException"]
 
 
 def test_denies_what_it_does_not_understand(moto: Moto, secret: str) -> None:
-    """A statement with a condition allows nothing, as nobody judges the condition here."""
+    """A statement with a condition allows nothing, as nobody evaluates the condition here."""
     condition = {"Bool": {"aws:SecureTransport": "true"}}
     keys = role(moto, allow("secretsmanager:*", "*", Condition=condition))
 
@@ -89,14 +89,14 @@ def test_denies_in_the_words_of_s3(moto: Moto) -> None:
     assert refused.value.response["Error"]["Code"] == "AccessDenied"
 
 
-def test_tells_what_was_asked_for(moto: Moto, secret: str) -> None:
-    """What was denied is told beside what was allowed; it can be forgotten."""
+def test_records_the_requests(moto: Moto, secret: str) -> None:
+    """Denied actions are listed beside allowed ones; they can be forgotten."""
     keys = role(moto, allow("secretsmanager:GetSecretValue", "*"))
     moto.forget_access()
     read(moto, keys, secret)
 
-    (told,) = moto.access()
-    assert (told["action"], told["allowed"], told["times"]) == (
+    (recorded,) = moto.access()
+    assert (recorded["action"], recorded["allowed"], recorded["times"]) == (
         "secretsmanager:GetSecretValue",
         True,
         1,
@@ -107,4 +107,4 @@ def test_lets_the_account_do_anything(moto: Moto, secret: str) -> None:
     """Keys that are no role's are the account's."""
     root = {"AccessKeyId": ACCESS_KEY, "SecretAccessKey": SECRET_KEY}
 
-    assert read(moto, root, secret) == "told"
+    assert read(moto, root, secret) == "value"

@@ -25,8 +25,6 @@ from tests.infra.forwarder_rig import EXAMPLE
 from tests.infra.nats_rig import NAMESPACE
 from tests.missing import find_program, missing
 
-pytest_plugins = ["tests.kube_fixtures"]
-
 INFRA = Path(__file__).parents[2] / "infra"
 BASE = INFRA / "base"
 FORWARDER = {"url": "", "ca": "the PEM of the certificate authority", "path": "/unguessable"}
@@ -81,8 +79,8 @@ def test_has_what_registration_installs() -> None:
     assert image == {"name": "bellhop-forwarder", "newTag": __version__}
 
 
-def test_has_a_token_that_is_for_its_ingest_alone() -> None:
-    """Where it is mounted, it is looked for; and as whom it comes, it is let in."""
+def test_has_a_token_only_for_its_ingest() -> None:
+    """It is looked for where it is mounted, and its account is let in."""
     [deployment] = of_kind(forwarder_manifests("i", (), "https://ingest.example"), "Deployment")
     pod = deployment["spec"]["template"]["spec"]
     [source] = pod["volumes"][1]["projected"]["sources"]
@@ -94,7 +92,7 @@ def test_has_a_token_that_is_for_its_ingest_alone() -> None:
     assert account == account_tokens.FORWARDER
 
 
-def test_keeps_what_is_done_in_its_own_namespace_from_ringing() -> None:
+def test_events_of_its_own_namespace_do_not_call_it() -> None:
     """Its namespace has the label that webhooks look at, which only API servers from 1.21 set."""
     [namespace] = documents(BASE / "namespace.yaml")
     [configuration] = documents(BASE / "examples" / "webhook.yaml")
@@ -133,13 +131,13 @@ def test_may_call_where_its_ingest_listens() -> None:
     ],
     ids=["cluster role", "webhook"],
 )
-def test_shows_what_sweeps_install(path: str, expected: dict[str, Any]) -> None:
+def test_shows_what_resyncs_install(path: str, expected: dict[str, Any]) -> None:
     """The examples cannot drift from what the library writes."""
     assert documents(BASE / "examples" / f"{path}.yaml") == [expected]
 
 
 def test_shows_what_lets_the_forwarder_subscribe_to_nats() -> None:
-    """The example cannot drift from what sweeps install where a source asks for CloudEvents."""
+    """The example cannot drift from what resyncs install where a source asks for CloudEvents."""
     assert documents(BASE / "examples" / "nats-rights.yaml") == wiring.messaging_rights()
 
 
@@ -157,7 +155,7 @@ def test_grants_reading_single_objects_and_nothing_else() -> None:
             assert rule["resourceNames"] in ([wiring.NAME], [wiring.MESSAGING_NAME])
 
 
-def test_rings_for_named_kinds_alone() -> None:
+def test_is_called_only_for_named_kinds() -> None:
     """No wildcard, no leases, events or tokens; and no write can fail or wait for us."""
     [configuration] = documents(BASE / "examples" / "webhook.yaml")
     [webhook] = configuration["webhooks"]
@@ -194,7 +192,7 @@ def test_leads_the_webhook_to_the_pods() -> None:
 
 
 def test_runs_the_forwarder_with_nothing_to_spare() -> None:
-    """No root, no capability, no writable root file system, and room for its memory."""
+    """No root, no capability, no writable root file system, and enough memory."""
     [deployment] = documents(BASE / "deployment.yaml")
     pod = deployment["spec"]["template"]["spec"]
     [container] = pod["containers"]

@@ -27,7 +27,6 @@ from bellhop.registration.forwarder_pods import IMAGE as DEFAULT_IMAGE
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery, Process
-from infra.lab.terraform import find_terraform
 from infra.package.files import build_id
 from infra.release.archives import packed
 from infra.release.checkout import Checkout, check_out
@@ -37,9 +36,10 @@ from tests.docs.terminal import Terminal, typed
 from tests.infra.base_image import build_base_image, buildah
 from tests.infra.image import Dockerfile
 from tests.infra.release_files import clean_checkout, git, install_dependencies
+from tests.lab.terraform import find_terraform
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.timeout(300)  # Whichever test comes first builds and installs.
+pytestmark = pytest.mark.timeout(600)  # Whichever test comes first builds and installs.
 
 ROOT = Path(__file__).parents[2]
 NAME = f"bellhop-{__version__}"
@@ -105,7 +105,7 @@ def installed(released: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path) -> Mapping[str, str]:
+def other_checkout(tmp_path: Path) -> Mapping[str, str]:
     """The environment of a user who has a home and nothing of ours."""
     (tmp_path / "home").mkdir()
     return {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path / "home")}
@@ -124,6 +124,8 @@ def test_has_the_sums_of_all_its_files(released: Path) -> None:
         f"{NAME}.md",
         f"{NAME}.cdx.json",
         f"{NAME}-terraform.tar.gz",
+        f"{NAME}.tgz",
+        f"bellhop-forwarder-{__version__}.tgz",
         f"bellhop_fleet-{__version__}-py3-none-any.whl",
         f"bellhop_fleet-{__version__}.tar.gz",
         IMAGE,
@@ -141,7 +143,7 @@ def test_a_second_build_makes_the_same_bytes(checkout: Path, released: Path, bas
     assert sums(build(checkout, base)) == first
 
 
-def test_the_wheel_has_the_library_alone(released: Path) -> None:
+def test_the_wheel_has_only_the_library(released: Path) -> None:
     """All that git has of it, and no test, function or tool beside it."""
     (wheel,) = released.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
@@ -251,7 +253,7 @@ def test_packages_unpack_to_where_examples_look(tmp_path: Path) -> None:
 
 
 def test_the_wheel_works_where_no_checkout_is(
-    installed: Path, elsewhere: Mapping[str, str], tmp_path: Path
+    installed: Path, other_checkout: Mapping[str, str], tmp_path: Path
 ) -> None:
     """In an empty environment and folder: both names, examples with CEL, and all modules load."""
 
@@ -259,7 +261,7 @@ def test_the_wheel_works_where_no_checkout_is(
         done = subprocess.run(
             [installed / program, *arguments],
             cwd=tmp_path,
-            env=elsewhere,
+            env=other_checkout,
             capture_output=True,
             text=True,
             check=False,
@@ -292,26 +294,28 @@ def await_serving(process: Process) -> None:
     assert process.returncode() is None, process.last_words()
 
 
-def test_the_wheel_serves(installed: Path, elsewhere: Mapping[str, str], tmp_path: Path) -> None:
+def test_the_wheel_serves(
+    installed: Path, other_checkout: Mapping[str, str], tmp_path: Path
+) -> None:
     """The embedded mode needs no extra, and ends when it is asked to."""
     log = tmp_path / "serve.log"
     with Nursery() as nursery:
         command = [installed / "bellhop", "serve", "--listen", "127.0.0.1:0"]
-        process = nursery.start(command, log, cwd=tmp_path, env=elsewhere)
+        process = nursery.start(command, log, cwd=tmp_path, env=other_checkout)
         await_serving(process)
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(20) in {0, 130}, process.last_words()
+        assert process.wait(60) in {0, 130}, process.last_words()
 
 
 def test_the_page_installs_what_is_released(
-    released: Path, elsewhere: Mapping[str, str], tmp_path: Path
+    released: Path, other_checkout: Mapping[str, str], tmp_path: Path
 ) -> None:
     """Every line of it is typed into one shell, and shows what the page says.
 
     uv installs the dependencies: pip takes a minute for them, each time.
     """
     (wheel,) = released.glob("*.whl")
-    given = {**elsewhere, "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin"}
+    given = {**other_checkout, "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin"}
     with Terminal(given, released.parents[1]) as terminal:
         for line in typed(ROOT / "docs/how-to/install.md"):
             if "/pip install " in line.command:
@@ -322,7 +326,7 @@ def test_the_page_installs_what_is_released(
 
 def test_the_first_event_of_what_is_released(
     installed: Path,
-    elsewhere: Mapping[str, str],
+    other_checkout: Mapping[str, str],
     tmp_path: Path,
     source_cluster: Cluster,
     destination_cluster: Cluster,
@@ -341,7 +345,7 @@ def test_the_first_event_of_what_is_released(
     destination_cluster.kubeconfig(folder / "two.kubeconfig")
     for name, text in re.findall(r"```yaml file=(\S+)\n(.*?)```", page.read_text(), re.DOTALL):
         (folder / name).write_text(text)
-    given = {**elsewhere, "PATH": f"{installed}:{kubectl.parent}:/usr/bin:/bin"}
+    given = {**other_checkout, "PATH": f"{installed}:{kubectl.parent}:/usr/bin:/bin"}
     with Nursery() as nursery, Terminal(given, folder) as terminal:
         log = tmp_path / "serve.log"
         command = [installed / "bellhop", "serve", "--listen", "127.0.0.1:0"]
@@ -402,7 +406,7 @@ def small(tmp_path: Path) -> Path:
 
 
 def test_refuses_what_is_not_committed(small: Path) -> None:
-    """A file that git does not know would be in this build alone."""
+    """A file that git does not know would be in this build only."""
     (small / "more.py").touch()
 
     with pytest.raises(InvalidError, match=r"1 files are not committed, such as 'more.py'; commit"):

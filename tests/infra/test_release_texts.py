@@ -58,7 +58,7 @@ def test_the_project_names_its_repository() -> None:
 
 
 def test_the_wheel_names_no_path_of_a_clone(tmp_path: Path) -> None:
-    """What pip and PyPI show of it has URLs alone."""
+    """What pip and PyPI show of it has URLs only."""
     folder = clean_checkout(tmp_path)
     git(folder, "remote", "add", "origin", f"{URL}.git")
     files = distribution(check_out(folder))

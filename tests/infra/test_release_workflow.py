@@ -18,7 +18,7 @@ STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
 RUN = "\n".join(step["run"] for step in STEPS if "run" in step)
 
 
-def test_begins_with_the_tag_of_a_version_alone() -> None:
+def test_begins_only_with_the_tag_of_a_version() -> None:
     """YAML reads the key `on` as true."""
     assert WORKFLOW[True] == {"push": {"tags": ["v*"]}}
 

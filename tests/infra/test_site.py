@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-pytestmark = pytest.mark.timeout(180)  # Sphinx reads eighty pages before the first test.
+pytestmark = pytest.mark.timeout(600)  # Sphinx reads eighty pages before the first test.
 
 ROOT = Path(__file__).parents[2]
 

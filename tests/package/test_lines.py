@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from infra.lab.frameworks import Function as Service
-from infra.lab.frameworks import Functions
-from infra.lab.lambdas import Function, Lambdas
 from tests.functions.lab import event
+from tests.lab.frameworks import Function as Service
+from tests.lab.frameworks import Functions
+from tests.lab.lambdas import Function, Lambdas
 
 # The deployed function, in which libraries log once it has answered.
 LOUD = """
@@ -51,8 +51,8 @@ def test_on_lambda(lambdas: Lambdas, packages: dict[str, Path], tmp_path: Path) 
     """The runtime's own handler of the root logger writes no line a second time."""
     (tmp_path / "python").mkdir()
     (tmp_path / "python" / "loud.py").write_text(LOUD + ON_LAMBDA)
-    told = {"AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_LAMBDA_LOG_LEVEL": "DEBUG"}
-    function = Function(packages["ingest"], "loud.handle", told, layers=[tmp_path])
+    variables = {"AWS_LAMBDA_LOG_FORMAT": "JSON", "AWS_LAMBDA_LOG_LEVEL": "DEBUG"}
+    function = Function(packages["ingest"], "loud.handle", variables, layers=[tmp_path])
     lambdas.replace("ingest", function)
 
     assert lambdas.invoke("ingest", event("function_url")).answer["statusCode"] == 503
@@ -63,9 +63,9 @@ def test_on_cloud_run(google_sources: Path, google_installed: Path, tmp_path: Pa
     """Lines of libraries, too, have the fields of Cloud Logging, and no line comes twice."""
     (tmp_path / "main.py").write_text(LOUD + ON_CLOUD_RUN)
     installed, sources = google_installed / "ingest", google_sources / "ingest"
-    told = {"PYTHONPATH": f"{installed}:{sources}", "BELLHOP_PROJECT": "lab-7"}
+    variables = {"PYTHONPATH": f"{installed}:{sources}", "BELLHOP_PROJECT": "lab-7"}
     with Functions(tmp_path) as functions:
-        running = functions.add("ingest", Service(tmp_path, installed, "http", told))
+        running = functions.add("ingest", Service(tmp_path, installed, "http", variables))
         functions.start()
         path, token = "/clusters/fleet/east", {"Authorization": "Bearer east"}
         assert running.ask("POST", path, b"{}", token).status == 503

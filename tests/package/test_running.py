@@ -17,7 +17,6 @@ from bellhop.rendering.observation import observe
 from bellhop.state.messages import Evaluate
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
-from infra.lab.lambdas import Function, Lambdas
 from infra.package.build import STAGES
 from tests.fakes.chart import packed, repository
 from tests.fakes.fleet import service
@@ -33,6 +32,7 @@ from tests.fakes.manifests import (
 )
 from tests.fakes.tarballs import packed as packed_folder
 from tests.functions.lab import Account, User, event
+from tests.lab.lambdas import Function, Lambdas
 from tests.package.zipped import Zipped, environment
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -70,10 +70,7 @@ def test_an_event_goes_through_all_packages_into_the_cluster(
     lambdas: Lambdas,
     packages: dict[str, Path],
 ) -> None:
-    """Ingest, SQS, evaluate, SQS, deploy: what was rung for is there, by the zips alone.
-
-    It takes seconds: each function starts cold from its zip in a process of its own.
-    """
+    """Ingest, SQS, evaluate, SQS, deploy: an event's add-on is deployed, only by the zips."""
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     user.apply(RULES)
@@ -91,14 +88,14 @@ def test_an_event_goes_through_all_packages_into_the_cluster(
 
     assert {"ingest", "evaluate", "deploy"} <= {stage for stage, _ in functions.outcomes}
     assert [each for _, each in functions.outcomes if each.error] == []
-    told = [each for each in functions.lines() if each.get("object") == str(ObjectKey.of(stored))]
-    assert {"rang", "matched", "rendered", "applied"} <= {each["what"] for each in told}
+    lines = [each for each in functions.lines() if each.get("object") == str(ObjectKey.of(stored))]
+    assert {"rang", "matched", "rendered", "applied"} <= {each["what"] for each in lines}
     someone.close()
     kube.close()
 
 
 @pytest.mark.parametrize("layered", [True, False], ids=["with the layer", "without it"])
-def test_evaluate_judges_by_cel_where_its_layer_is(
+def test_evaluate_runs_cel_where_its_layer_is(
     account: Account,
     lambdas: Lambdas,
     packages: dict[str, Path],
@@ -109,7 +106,6 @@ def test_evaluate_judges_by_cel_where_its_layer_is(
     """A rule that Kubernetes' libraries answer, and one that may cost so much that it runs apart.
 
     Without the layer each source says what is missing, and how to get it.
-    It takes seconds: the function starts cold from its zip in a process of its own.
     """
     web = service("web")
     web["metadata"] |= {"resourceVersion": "7", "uid": "u"}
@@ -132,7 +128,7 @@ def test_evaluate_judges_by_cel_where_its_layer_is(
     layers = {"evaluate": [cel_layer] if layered else []}
     functions = Zipped(account, lambdas, {"evaluate": packages["evaluate"]}, layers)
 
-    def told() -> dict[str, tuple[bool, str]]:
+    def statuses() -> dict[str, tuple[bool, str]]:
         found = {name: records.matches.get("fleet/east", name, key) for name in rules}
         return {
             name: (kept.value.matching, kept.value.error) for name, kept in found.items() if kept
@@ -140,14 +136,14 @@ def test_evaluate_judges_by_cel_where_its_layer_is(
 
     # On a slow machine the rule that runs apart exceeds its first slice, and is judged by a message
     # of its own.
-    functions.pump("evaluate", until=lambda: told().keys() == rules.keys())
+    functions.pump("evaluate", until=lambda: statuses().keys() == rules.keys())
 
     missing = (
         "{}, rule '{}': CEL's runtime is not installed; install Bellhop with its"
         " dependencies (pip install bellhop-fleet), or in a cloud set `cel = true` in the Terraform"
         " module"
     )
-    assert told() == {
+    assert statuses() == {
         name: (True, "") if layered else (False, missing.format(name, name)) for name in rules
     }
 
@@ -178,10 +174,7 @@ def test_deploy_checks_by_lua_and_where_its_layer_is_by_cel(
     *,
     layered: bool,
 ) -> None:
-    """A check in Lua is run by the zip alone; of one in CEL the outcome says what is missing.
-
-    It takes seconds: the function starts cold from its zip in a process of its own.
-    """
+    """The zip itself runs a check in Lua; of one in CEL the status names the missing layer."""
     user = User(account)
     user.register("east", source_cluster.kubeconfig(), env="production")
     layers = {"deploy": [cel_layer] if layered else []}
@@ -227,10 +220,7 @@ def test_charts_deploys_by_the_programs_of_its_layer(
     helm_layer: Path,
     tmp_path: Path,
 ) -> None:
-    """Deploy leaves charts and kustomizations to it; our code patches in a process of Helm's.
-
-    It takes seconds: the functions start cold from their zips, each in a process of its own.
-    """
+    """Deploy leaves charts and kustomizations to it; our code patches in a process of Helm's."""
     account.environment["BELLHOP_HELM"] = "/opt/helm/helm"
     account.environment["BELLHOP_KUBECTL"] = "/opt/kubectl/kubectl"
     user = User(account)

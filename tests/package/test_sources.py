@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.lab.frameworks import program
 from infra.package.build import STAGES
 from infra.package.files import build_id
 from infra.package.programs import PLACES
 from infra.package.sources import lay_out
 from infra.package.zips import SUMS
+from tests.lab.frameworks import program
 
 # Loads the target as functions-framework does, and all else of ours that lies there.
 PROBE = """
@@ -78,19 +78,19 @@ def test_all_stages_require_the_same(laid_out: Path) -> None:
     assert {"semantic-version", "pydantic", "grpcio-status"} <= names(text)
 
 
-def test_who_wants_cel_has_it_installed(laid_out: Path) -> None:
+def test_cel_is_installed_on_request(laid_out: Path) -> None:
     """The same sources, with one more requirement; a stage that has no rules has no such zip."""
     plain, more = (laid_out / each for each in ("evaluate", "evaluate-cel"))
 
     assert {each.name for each in laid_out.glob("*-cel-*.zip")} == {
         f"{stage}-cel-{ID}.zip" for stage in ("charts", "deploy", "evaluate")
     }
-    wanted = names((more / "requirements.txt").read_text())
-    assert wanted - names((plain / "requirements.txt").read_text()) >= {"cel-expr-python"}
+    required = names((more / "requirements.txt").read_text())
+    assert required - names((plain / "requirements.txt").read_text()) >= {"cel-expr-python"}
     assert _files(plain).keys() == _files(more).keys()
 
 
-def test_charts_alone_has_helm_and_kubectl(laid_out: Path) -> None:
+def test_only_charts_has_helm_and_kubectl(laid_out: Path) -> None:
     """In its zip they may be run; the zip is as small as Google takes it."""
     for stage in STAGES:
         with zipfile.ZipFile(laid_out / f"{stage}-{ID}.zip") as opened:
@@ -102,7 +102,7 @@ def test_charts_alone_has_helm_and_kubectl(laid_out: Path) -> None:
 
 
 def test_the_same_sources_make_the_same_bytes(laid_out: Path, tmp_path: Path) -> None:
-    """Also over what a killed build has left; the zip is the folder, and its sum is told."""
+    """Also over what a killed build has left; the zip is the folder, and its sum is printed."""
     (tmp_path / "ingest.unfinished").mkdir()
     (tmp_path / "ingest").mkdir()
     (tmp_path / "ingest" / "old.py").write_text("raise SystemExit")

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from infra.lab.lambdas import Function, Lambdas, Outcome
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 from tests.functions.lab import Account, Lambda
+from tests.lab.lambdas import Function, Lambdas, Outcome
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 
 
 class Zipped(Lambda):
@@ -29,8 +29,8 @@ class Zipped(Lambda):
         for stage, package in packages.items():
             handler = f"functions.{stage}.aws.handle"
             beside = layers.get(stage, ())
-            told = environment(account)
-            function = Function(package, handler, told, layers=beside, region=REGION)
+            variables = environment(account)
+            function = Function(package, handler, variables, layers=beside, region=REGION)
             lambdas.replace(stage, function)
         self.handlers = {stage: self._through(stage) for stage in packages}
         self.front = self._through("ingest")  # type: ignore[assignment]

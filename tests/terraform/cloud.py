@@ -28,9 +28,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto.events.models import EventPattern
 
-from infra.lab.lambdas import ACCOUNT
-from infra.lab.moto import ACCESS_KEY, LEADING, OTHERS, PARTITIONS, REGION, SECRET_KEY
 from tests.functions.lab import event
+from tests.lab.lambdas import ACCOUNT
+from tests.lab.moto import ACCESS_KEY, LEADING, OTHERS, PARTITIONS, REGION, SECRET_KEY
 from tests.terraform.mappings import FailedError, Mappings
 
 SENDER = "203.0.113.7"
@@ -42,13 +42,13 @@ _PATIENT = Config(read_timeout=330, retries={"total_max_attempts": 1})
 PAUSE = 0.1
 TICK = 3.0
 _REFUSALS = ("TooManyRequestsException", "RecursiveInvocationException")
-"""What Lambda answers where it hands an event to no function."""
+"""Lambda's answer when it hands an event to no function."""
 
 _INTEGRATION = re.compile(r"functions/(arn:[^/]+)/invocations")
 
 
 class Cloud:
-    """An installation's AWS: what rings, feeds and ticks its functions."""
+    """An installation's AWS: it sends events, feeds and ticks to its functions."""
 
     def __init__(self, endpoint: str, bellhop: Mapping[str, Any]) -> None:
         self.bellhop = bellhop
@@ -79,10 +79,10 @@ class Cloud:
                 aws_access_key_id=ACCESS_KEY,
                 aws_secret_access_key=SECRET_KEY,
             )
-            told = sts.assume_role(RoleArn=role, RoleSessionName="service")
+            credentials = sts.assume_role(RoleArn=role, RoleSessionName="service")
             sts.close()
             names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
-            keys = tuple(told["Credentials"][name] for name in names)
+            keys = tuple(credentials["Credentials"][name] for name in names)
         return self._session.create_client(
             service,
             REGION,
@@ -102,12 +102,12 @@ class Cloud:
     def send(
         self, path: str, headers: Mapping[str, str], body: bytes, *, address: str = SENDER
     ) -> dict[str, Any]:
-        """Have the API answer a POST, as it does to whoever calls what `ingest_url` names."""
+        """Have the API answer a POST, as it does to a client of `ingest_url`."""
         sent = event("http_api")
         sent["rawPath"] = sent["requestContext"]["http"]["path"] = path
         sent["requestContext"]["http"]["sourceIp"] = address
-        told = {name.lower(): value for name, value in headers.items()}
-        sent["headers"] |= {**told, "x-forwarded-for": address}
+        lowered = {name.lower(): value for name, value in headers.items()}
+        sent["headers"] |= {**lowered, "x-forwarded-for": address}
         sent |= {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
         answer: dict[str, Any] = self.call(self._integration(), sent)
         return answer
@@ -128,10 +128,10 @@ class Cloud:
         assert found
         alias = found[1]
         name, qualifier = alias.rsplit(":", 2)[1:]
-        told = self.client("lambda").get_policy(FunctionName=name, Qualifier=qualifier)
+        policy = self.client("lambda").get_policy(FunctionName=name, Qualifier=qualifier)
         account = alias.split(":")[4]
         asking = f"arn:aws:execute-api:{REGION}:{account}:{place}/$default/$default"
-        statement, *others = json.loads(told["Policy"])["Statement"]
+        statement, *others = json.loads(policy["Policy"])["Statement"]
         assert all(each == statement for each in others)
         assert statement["Principal"] == {"Service": "apigateway.amazonaws.com"}
         assert fnmatchcase(asking, statement["Condition"]["ArnLike"]["AWS:SourceArn"])
@@ -163,8 +163,8 @@ class Cloud:
     def _may_write(self, queue: str, rule: str) -> None:
         """See that a queue takes what a rule writes, and what nobody else does."""
         asked = {"QueueUrl": self._queue(queue), "AttributeNames": ["Policy"]}
-        told = self.client("sqs").get_queue_attributes(**asked)["Attributes"]["Policy"]
-        (statement,) = _listed(json.loads(told)["Statement"])
+        policy = self.client("sqs").get_queue_attributes(**asked)["Attributes"]["Policy"]
+        (statement,) = _listed(json.loads(policy)["Statement"])
         assert statement["Principal"] == {"Service": "events.amazonaws.com"}
         assert (statement["Effect"], statement["Action"]) == ("Allow", "sqs:SendMessage")
         assert _listed(statement["Resource"]) == [queue]
@@ -192,7 +192,7 @@ class Cloud:
                     if number == 0 and time.monotonic() - ticked > TICK:
                         self.tick()
                         ticked = time.monotonic()
-                except Exception as error:  # noqa: BLE001 - told to the test
+                except Exception as error:  # noqa: BLE001 - reported to the test
                     failed.append(error)
                     return
                 over.wait(0 if fed else PAUSE)
@@ -214,9 +214,9 @@ class Cloud:
         """Have each schedule of the installation do what it is for."""
         scheduler = self.client("scheduler")
         for each in scheduler.list_schedules(NamePrefix=self.bellhop["table"])["Schedules"]:
-            told = scheduler.get_schedule(Name=each["Name"], GroupName=each["GroupName"])
-            assert told["ScheduleExpression"] == "rate(1 minute)"
-            target = told["Target"]
+            schedule = scheduler.get_schedule(Name=each["Name"], GroupName=each["GroupName"])
+            assert schedule["ScheduleExpression"] == "rate(1 minute)"
+            target = schedule["Target"]
             given = target.get("Input") or json.dumps(event("scheduler"))
             client = self.borrow(target["RoleArn"], "lambda")
             self.call(target["Arn"], json.loads(given), client)
@@ -231,7 +231,7 @@ class Cloud:
         """Invoke a function by its name or ARN, with the rights of a client.
 
         Raises:
-            FailedError: it failed as a whole, or there is no room for it.
+            FailedError: it failed as a whole, or Lambda has no free instance for it.
         """
         asked = client or self.client("lambda")
         try:
@@ -240,10 +240,10 @@ class Cloud:
             if error.response["Error"]["Code"] not in _REFUSALS:
                 raise
             raise FailedError(error.response["Error"]["Code"]) from error
-        told = json.loads(answer["Payload"].read())
+        payload = json.loads(answer["Payload"].read())
         if "FunctionError" in answer:
-            raise FailedError(told["errorType"])
-        return told
+            raise FailedError(payload["errorType"])
+        return payload
 
     def versions(self) -> dict[str, str]:
         """Return by stage to which version its alias leads."""
@@ -255,10 +255,10 @@ class Cloud:
 
     def environment(self, stage: str) -> dict[str, str]:
         """Return the environment that Terraform has given a stage's function."""
-        told = self.client("lambda").get_function_configuration(
+        configuration = self.client("lambda").get_function_configuration(
             FunctionName=f"{self.bellhop['table']}-{stage}", Qualifier="live"
         )
-        variables: dict[str, str] = told["Environment"]["Variables"]
+        variables: dict[str, str] = configuration["Environment"]["Variables"]
         return variables
 
     def rights(self) -> dict[str, dict[str, list[str]]]:
@@ -271,10 +271,12 @@ class Cloud:
             actions: dict[str, list[str]] = defaultdict(list)
             for statement in _listed(document["Statement"]):
                 conditions = statement.get("Condition", {})
-                told = conditions.get(PARTITIONS, {}).get(LEADING, "")
+                others_listed = conditions.get(PARTITIONS, {}).get(LEADING, "")
                 if others := conditions.get(OTHERS, {}).get(LEADING):
-                    told = "not " + ",".join(sorted(_listed(others)))
-                for resource, where in product(_listed(statement["Resource"]), _listed(told)):
+                    others_listed = "not " + ",".join(sorted(_listed(others)))
+                for resource, where in product(
+                    _listed(statement["Resource"]), _listed(others_listed)
+                ):
                     place = f"{_plain(resource, name)} {where}".rstrip()
                     actions[place] += _listed(statement["Action"])
             found[role.removeprefix(f"{name}-{REGION}-")] = {
@@ -340,8 +342,8 @@ class Cloud:
         """Quote the last complaints; of a stack its end, which says why."""
         loud = [each for each in self.lines() if each.get("severity") in {"WARNING", "ERROR"}]
         last = sorted(loud, key=lambda each: str(each["time"]))[-6:]
-        told = [{**each, "stack_trace": each.get("stack_trace", "")[-300:]} for each in last]
-        return json.dumps(told)
+        lines = [{**each, "stack_trace": each.get("stack_trace", "")[-300:]} for each in last]
+        return json.dumps(lines)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -350,7 +352,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _plain(arn: str, name: str) -> str:
     """Write a resource as `SERVICE NAME`, whatever account, region and generation it is of."""
-    told = re.sub(r"^arn:aws:(\w+):[\w-]*:\d*:", r"\1 ", arn).replace(name, "NAME")
-    told = told.replace(ACCOUNT, "ACCOUNT").replace(REGION, "REGION")
-    told = re.sub(r"(?<=secret:NAME)/[0-9a-f]{8}/", "/", told)
-    return re.sub(r"(NAME-(?:sealing|ingest)-key-)[0-9a-f]{8}-\w{6}$", r"\1DRAWN", told)
+    resource = re.sub(r"^arn:aws:(\w+):[\w-]*:\d*:", r"\1 ", arn).replace(name, "NAME")
+    resource = resource.replace(ACCOUNT, "ACCOUNT").replace(REGION, "REGION")
+    resource = re.sub(r"(?<=secret:NAME)/[0-9a-f]{8}/", "/", resource)
+    return re.sub(r"(NAME-(?:sealing|ingest)-key-)[0-9a-f]{8}-\w{6}$", r"\1DRAWN", resource)

@@ -18,13 +18,13 @@ import pytest
 
 from infra.demo.stand import Registered, Stand
 from infra.demo.user import User as Someone
-from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 from infra.lab.processes import Nursery
-from infra.lab.terraform import Stack, find_terraform
 from infra.package.interpreter import machine_architecture
+from tests.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
+from tests.lab.terraform import Stack, find_terraform
 from tests.missing import required
 from tests.terraform.cloud import Cloud
-from tests.terraform.door import Door
+from tests.terraform.proxy import Proxy
 from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -85,7 +85,7 @@ def _stack(
 def stack(_stack: Stack) -> Stack:
     """The complete example, applied.
 
-    The first test that wants it waits for minutes: packages are built, and Terraform applies the
+    The first test that needs it waits for minutes: packages are built, and Terraform applies the
     example resource by resource.
     """
     if not _outputs(_stack):
@@ -114,7 +114,7 @@ class Fleet:
     """An operator with the CLI, two clusters with who works in them, and AWS at work between."""
 
     def __init__(
-        self, folder: Path, nursery: Nursery, cloud: Cloud, endpoint: str, door: Door
+        self, folder: Path, nursery: Nursery, cloud: Cloud, endpoint: str, proxy: Proxy
     ) -> None:
         self.cloud = cloud
         self.stand = Stand(folder, nursery)
@@ -125,11 +125,11 @@ class Fleet:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
         self.endpoint = endpoint
-        self.more = ("--ingest-url", door.address, "--ingest-ca", str(door.ca))
+        self.more = ("--ingest-url", proxy.address, "--ingest-ca", str(proxy.ca))
         self._people: dict[str, Someone] = {}
         self._examples: list[str] = []
-        told = json.dumps({"bellhop": {"value": dict(cloud.bellhop)}})
-        self.do("context", "add", "prod", "--aws", "-", "--endpoint", endpoint, stdin=told)
+        outputs = json.dumps({"bellhop": {"value": dict(cloud.bellhop)}})
+        self.do("context", "add", "prod", "--aws", "-", "--endpoint", endpoint, stdin=outputs)
         self.do("context", "use", "prod")
 
     def do(self, *arguments: str, stdin: str = "") -> str:
@@ -153,16 +153,16 @@ class Fleet:
         self._examples.append(example)
 
     def rings(self, cluster: str) -> None:
-        """Wait until a cluster was swept after what was declared until now."""
+        """Wait until a cluster was resynced after the last apply."""
         asked = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.do("resync", cluster)
         self.until("it is swept", lambda: asked <= self.swept_at(cluster))
 
     def swept_at(self, cluster: str) -> str:
-        """Return when a cluster was last swept; empty if it never was."""
+        """Return when a cluster was last resynced; empty if it never was."""
         namespace, name = cluster.split("/")
-        told = json.loads(self.do("get", "cluster", name, "-n", namespace, "-o", "json"))
-        return str(told["status"].get("lastSweepTime", ""))
+        described = json.loads(self.do("get", "cluster", name, "-n", namespace, "-o", "json"))
+        return str(described["status"].get("lastSweepTime", ""))
 
     def leave(self) -> None:
         """Take back all that was declared and registered."""
@@ -183,10 +183,10 @@ class Fleet:
 
 @contextmanager
 def open_fleet(folder: Path, account: Moto, cloud: Cloud) -> Iterator[Fleet]:
-    """Open the door for an operator; what was registered and declared is taken back in the end."""
+    """Open the proxy for an operator; its registrations and manifests are taken back in the end."""
     folder.joinpath("door").mkdir()
-    with Nursery() as nursery, Door(folder / "door", cloud) as door:
-        one = Fleet(folder / "stand", nursery, cloud, account.url, door)
+    with Nursery() as nursery, Proxy(folder / "door", cloud) as proxy:
+        one = Fleet(folder / "stand", nursery, cloud, account.url, proxy)
         yield one
         one.leave()
 

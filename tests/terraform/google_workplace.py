@@ -1,4 +1,4 @@
-"""Terraform at work on the module for Google Cloud, by the schema of the provider alone."""
+"""Terraform at work on the module for Google Cloud, only by the schema of the provider."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
-from infra.lab.google_schema_provider import SchemaProvider
-from infra.lab.terraform import ROOT
+from tests.lab.google_schema_provider import SchemaProvider
+from tests.lab.terraform import ROOT
 
 MODULE = ROOT / "modules" / "gcp"
 
@@ -60,11 +60,11 @@ class Workplace:
 
     def edges(self, place: Path) -> dict[str, set[str]]:
         """Return what each resource of a module or example depends on, by `terraform graph`."""
-        code, told = self.run(place, "graph")
-        assert code == 0, told
-        found = re.findall(r'^  +"([^"]+)" \[label=', told, re.MULTILINE)
+        code, graph = self.run(place, "graph")
+        assert code == 0, graph
+        found = re.findall(r'^  +"([^"]+)" \[label=', graph, re.MULTILINE)
         edges = {each: set[str]() for each in found}
-        for each, to in re.findall(r'^  +"(.+?)" -> "(.+?)";$', told, re.MULTILINE):
+        for each, to in re.findall(r'^  +"(.+?)" -> "(.+?)";$', graph, re.MULTILINE):
             edges[each].add(to)
         return edges
 
@@ -110,20 +110,20 @@ class Made:
         }
 
 
-def first_state(told: str) -> Made:
+def first_state(output: str) -> Made:
     """Return what the first run of `terraform test -json -verbose` has made."""
-    return Made(next(each["test_state"] for each in _messages(told) if "test_state" in each))
+    return Made(next(each["test_state"] for each in _messages(output) if "test_state" in each))
 
 
-def plan_of(told: str, run: str) -> dict[str, Any]:
+def plan_of(output: str, run: str) -> dict[str, Any]:
     """Return what a run of `terraform test -json -verbose` would change."""
-    plans = (each for each in _messages(told) if each.get("@testrun") == run)
+    plans = (each for each in _messages(output) if each.get("@testrun") == run)
     plan: dict[str, Any] = next(each["test_plan"] for each in plans if "test_plan" in each)
     return plan
 
 
-def _messages(told: str) -> Iterator[dict[str, Any]]:
-    return (json.loads(line) for line in told.splitlines() if line.startswith("{"))
+def _messages(output: str) -> Iterator[dict[str, Any]]:
+    return (json.loads(line) for line in output.splitlines() if line.startswith("{"))
 
 
 def _place(address: str, values: Mapping[str, Any]) -> str:
@@ -137,5 +137,5 @@ def _place(address: str, values: Mapping[str, Any]) -> str:
 
 def _plain(text: str) -> str:
     """Write a name without what is the test's own."""
-    told = text.replace("bellhop_", "NAME_").replace("123456789012", "NUMBER")
-    return re.sub(r"\bbellhop\b", "NAME", told)
+    plain = text.replace("bellhop_", "NAME_").replace("123456789012", "NUMBER")
+    return re.sub(r"\bbellhop\b", "NAME", plain)

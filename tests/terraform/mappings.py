@@ -18,7 +18,7 @@ _BATCH = 10
 
 
 class FailedError(Exception):
-    """A function failed as a whole, or there was no room for it; it has AWS' word for why."""
+    """A function failed as a whole, or had no free instance; it has AWS' word for why."""
 
 
 class Functions(Protocol):
@@ -55,11 +55,11 @@ class Mappings:
         """Have each mapping, or those of inboxes, hand over one batch; count the messages."""
         client = self._functions.borrow("", "lambda")
         found = client.list_event_source_mappings()["EventSourceMappings"]
-        wanted = tuple(f"-{each}" for each in inboxes) or ""
+        suffixes = tuple(f"-{each}" for each in inboxes) or ""
         return sum(
             self._hand_over(each)
             for each in found
-            if each["State"] == "Enabled" and each["EventSourceArn"].endswith(wanted)
+            if each["State"] == "Enabled" and each["EventSourceArn"].endswith(suffixes)
         )
 
     def _hand_over(self, mapping: Mapping[str, Any]) -> int:
@@ -98,7 +98,7 @@ class Mappings:
 
     def _as_role_of(self, function: str) -> Any:
         name, qualifier = function.rsplit(":", 2)[1:]
-        told = self._functions.borrow("", "lambda").get_function_configuration(
+        configuration = self._functions.borrow("", "lambda").get_function_configuration(
             FunctionName=name, Qualifier=qualifier
         )
-        return self._functions.borrow(told["Role"], "sqs")
+        return self._functions.borrow(configuration["Role"], "sqs")

@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
-from infra.lab.terraform import Stack
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
+from tests.lab.terraform import Stack
 from tests.missing import find_program
 from tests.terraform.cloud import Cloud
 

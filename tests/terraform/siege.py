@@ -3,7 +3,7 @@
     source cluster: a Service ─► destination cluster: a ConfigMap `for-NAME` of its own,
                                                       and one `all` that names each of them
 
-Time is in the test's hands: functions are fed by `pump` alone.
+Time is the test's: only `pump` feeds functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
-from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
@@ -31,13 +31,13 @@ from bellhop.ports.store import ANY
 from bellhop.runtime.aws.resources import Resources, open_resources
 from bellhop.state.delays import sweep_timer
 from infra.lab.cluster import Cluster
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.fakes.fleet import service
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.terraform.cloud import PAUSE, TICK
 from tests.terraform.conftest import Fleet
 from tests.terraform.mappings import Batch, FailedError
-from tests.waiting import eventually
+from tests.waiting import await_rights, eventually
 
 ACCOUNTS = GVK("", "v1", "ServiceAccount")
 MAPS = GVK("", "v1", "ConfigMap")
@@ -66,7 +66,7 @@ _RULES = join(
 )
 
 
-class Courier:
+class Destination:
     """The destination, as an identity of its own is let in: its credentials can end."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -86,7 +86,7 @@ class Courier:
                 return not old.get(ACCOUNTS, *_ACCOUNT)
             return True
 
-        # API servers remember for ten seconds whom they know.
+        # API servers remember for ten seconds the accounts that they know.
         eventually("the old token is refused", refused, patience=_PATIENCE, pause=0.2)
         old.close()
 
@@ -121,11 +121,12 @@ class Courier:
                 "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
             }
         )
+        await_rights(self.admin, f"{namespace}/{name}", [Right("*", "*", "*")])
         return self.admin.token_request(namespace, name)
 
 
 class Siege:
-    """An installation with a source and a destination, and whoever besets it."""
+    """An installation with a source and a destination, and the faults around it."""
 
     def __init__(self, fleet: Fleet, moto: Moto, clusters: tuple[Cluster, Cluster]) -> None:
         self.fleet = fleet
@@ -133,14 +134,14 @@ class Siege:
         self.moto = moto
         self.mappings = fleet.cloud.mappings
         self.destination = clusters[1]
-        self.courier = Courier(clusters[1])
+        self.remote = Destination(clusters[1])
         self._names: set[str] = set()
         self._ticked = 0.0
         self._here: Resources | None = None
         rules = fleet.stand.folder / "rules.yaml"
         rules.write_text(_RULES)
         with self.cloud.running():
-            fleet.register(self.courier, "dep=eng", forward=False)
+            fleet.register(self.remote, "dep=eng", forward=False)
             self.someone = fleet.register(clusters[0], "env=production")
             fleet.apply(str(rules))
             fleet.rings("fleet/source")
@@ -149,7 +150,7 @@ class Siege:
     # What happens ---------------------------------------------------------------------------------
 
     def create(self, *names: str) -> None:
-        """Make Services, which ring."""
+        """Make Services, which send events."""
         for name in names:
             made = service(name)
             del made["status"]
@@ -166,7 +167,7 @@ class Siege:
 
         Where there is nothing to hand over, time passes for what a function fell silent on. An API
         server that has no time to wait for the forwarder lets an object pass unheard: after a while
-        a sweep is due, which finds it.
+        a resync is due, which finds it.
         """
         before = len(self.mappings.batches)
         unheard = time.monotonic() + _PATIENCE / 2
@@ -180,7 +181,7 @@ class Siege:
                 self.due()
             if ticks and time.monotonic() - self._ticked > TICK:
                 self._ticked = time.monotonic()
-                with suppress(FailedError):  # It is made good by the next.
+                with suppress(FailedError):  # The next one catches up.
                     self.cloud.tick()
             if not self.mappings.feed(*inboxes):
                 self.moto.pass_visibility(_LONG)
@@ -191,7 +192,7 @@ class Siege:
         return self.mappings.batches[before:]
 
     def _vain(self) -> str:
-        """Tell where all stands, for who waits for it in vain."""
+        """Return the state of everything, for a test that waits for it in vain."""
         waiting = {inbox: self.waiting(inbox) for inbox in self.cloud.bellhop["queues"]}
         batches = [
             (each.queue.rpartition(":")[2], len(each.messages), len(each.failed), each.error[:200])
@@ -202,7 +203,7 @@ class Siege:
         return (
             f"all is done: {waiting} wait, {self.dead()} were given up; absent are {absent}, of"
             f" which nobody rang for {[name for name in absent if not self._heard(name)]}; for all"
-            f" there is {there.get('all', {}).get('data')}; handed over last: {batches}; told:"
+            f" there is {there.get('all', {}).get('data')}; handed over last: {batches}; reported:"
             f" {self.cloud.words()}"
         )
 
@@ -224,7 +225,7 @@ class Siege:
         return lambda: time.monotonic() >= until
 
     def due(self) -> None:
-        """Have the time come when the source is to be swept."""
+        """Have the time come when the source is to be resynced."""
         timers, name = self.here().records.timers, sweep_timer("fleet/source")
         kept = timers.get(name)
         assert kept
@@ -256,16 +257,16 @@ class Siege:
         return self.arrived() and self.quiet()
 
     def arrived(self) -> bool:
-        """Say whether the destination has what each Service is to bring, as it is now, alone."""
+        """Say whether the destination has only the Services' add-ons, as they are now."""
         there = self.there()
         named = there.pop("all", {}).get("data", {}).get("names", "").split()
         ports = {name: each["data"]["port"] for name, each in there.items()}
-        wanted = dict.fromkeys((f"for-{name}" for name in self._names), "80")
-        return ports == wanted and sorted(named) == sorted(self._names)
+        expected = dict.fromkeys((f"for-{name}" for name in self._names), "80")
+        return ports == expected and sorted(named) == sorted(self._names)
 
     def there(self) -> dict[str, dict[str, Any]]:
-        """Return what was brought to the destination, by its name."""
-        found = self.courier.admin.list(MAPS, namespace="default")
+        """Return the add-ons in the destination, by name."""
+        found = self.remote.admin.list(MAPS, namespace="default")
         return {
             each["metadata"]["name"]: each
             for each in found
@@ -277,13 +278,13 @@ class Siege:
         return sum(map(self.waiting, self.cloud.bellhop["queues"])) == 0
 
     def waiting(self, inbox: str, more: str = "") -> int:
-        """Count an inbox's messages, in hands or not."""
+        """Count an inbox's messages, in flight or not."""
         kinds = ("", "NotVisible", "Delayed")
         names = [f"ApproximateNumberOfMessages{kind}" for kind in kinds]
-        told = self.cloud.client("sqs").get_queue_attributes(
+        attributes = self.cloud.client("sqs").get_queue_attributes(
             QueueUrl=self.cloud.bellhop["queues"][inbox] + more, AttributeNames=names
         )
-        return sum(map(int, told["Attributes"].values()))
+        return sum(map(int, attributes["Attributes"].values()))
 
     def receives(self) -> int:
         """Say how often a message of the newest batch was received."""
@@ -304,14 +305,14 @@ class Siege:
             )
             given = self.cloud.environment("sweep")
             self._here = open_resources(
-                given, services, Log(io.StringIO()), reach=LOCAL, tells=False
+                given, services, Log(io.StringIO()), reach=LOCAL, logs=False
             )
         return self._here
 
     def held(self) -> None:
         """See that all is applied and held for certain, and that nobody gave anything up.
 
-        A forwarder that has just come back tells again what it told before.
+        A forwarder that has just come back sends again the items that it sent before.
         """
         self.pump(self.done)
         assert self.dead() == 0
@@ -323,7 +324,7 @@ class Siege:
             assert all(held.digest and held.uid for held in inventory.held.values())
 
     def close(self) -> None:
-        """Let go of what was opened."""
-        self.courier.admin.close()
+        """Close the connections."""
+        self.remote.admin.close()
         if self._here:
             self._here.services.close()

@@ -18,15 +18,15 @@ from bellhop.registration import instructions
 from bellhop.registration.forwarder_manifests import NAME
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
-from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 from infra.lab.processes import Nursery
-from infra.lab.terraform import redirect, shell_environment
 from infra.package.interpreter import machine_architecture
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.fakes.pod import Pod
 from tests.infra.release_files import install_dependencies, put_release
+from tests.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
+from tests.lab.terraform import redirect, shell_environment
 from tests.terraform.cloud import Cloud
-from tests.terraform.door import Door
+from tests.terraform.proxy import Proxy
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("_terraform"), pytest.mark.timeout(900)]
@@ -98,8 +98,8 @@ class Surroundings:
         self._end.callback(self.cloud.close)
         place = self._folder / "door"
         place.mkdir()
-        door = self._end.enter_context(Door(place, self.cloud))
-        self._sent_to = f" --ingest-url {door.address} --ingest-ca {door.ca}"
+        proxy = self._end.enter_context(Proxy(place, self.cloud))
+        self._sent_to = f" --ingest-url {proxy.address} --ingest-ca {proxy.ca}"
         self._at_work.enter_context(self.cloud.running())
 
     def _ring(self) -> None:
@@ -144,7 +144,7 @@ def test_the_page_runs_as_it_is_written_and_leaves_nothing(
     ):
         for line in typed(PAGE):
             if not line.command.startswith(NOT_TYPED):
-                wanted = Typed(around.before(line.command), line.shown)
-                terminal.follow(wanted, patience=90)
+                expected = Typed(around.before(line.command), line.shown)
+                terminal.follow(expected, patience=90)
                 around.after(line.command)
         assert around.cloud.left() == {}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.lab.terraform import ROOT
+from tests.lab.terraform import ROOT
 from tests.missing import missing
 
 WAIVERS = ROOT / ".checkov.yaml"
@@ -33,11 +33,7 @@ def test_each_waiver_has_a_reason() -> None:
 
 @pytest.mark.timeout(600)
 def test_checkov_finds_what_is_waived_and_nothing_else(tmp_path: Path) -> None:
-    """A waiver that no resource needs any more is deleted.
-
-    It takes seconds: uv installs checkov in a place of its own, since it needs older versions of
-    packages than this project.
-    """
+    """A waiver that no resource needs any more is deleted."""
     waived = yaml.safe_load(WAIVERS.read_text())
     left_out = shutil.ignore_patterns(WAIVERS.name, ".terraform*", *waived["skip-path"])
     shutil.copytree(ROOT, tmp_path / "terraform", ignore=left_out)
@@ -57,6 +53,8 @@ def test_checkov_finds_what_is_waived_and_nothing_else(tmp_path: Path) -> None:
         for each in json.loads(done.stdout)["results"]["failed_checks"]
     }
 
-    unwaived = {check: told for check, told in failed.items() if check not in waived["skip-check"]}
+    unwaived = {
+        check: found for check, found in failed.items() if check not in waived["skip-check"]
+    }
     assert unwaived == {}
     assert sorted(set(waived["skip-check"]) - failed.keys()) == []

@@ -1,7 +1,7 @@
 """The complete example, applied: it works, from an event of a cluster to another cluster.
 
 All tests here share one installation; first, plans look at its packages. Registered through the
-CLI, two real API servers ring through real forwarders; functions run from their packages, fed and
+CLI, two real API servers call real forwarders; functions run from their packages, fed and
 ticked as AWS says it would.
 """
 
@@ -23,12 +23,12 @@ import pytest
 
 from bellhop.core.gvk import GVK, ObjectKey
 from infra.lab.cluster import Cluster
-from infra.lab.lineages import ALLOW
-from infra.lab.moto import Moto
-from infra.lab.terraform import Stack
 from infra.package.build import STAGES
 from tests.functions.lab import event
 from tests.functions.roles import noise
+from tests.lab.lineages import ALLOW
+from tests.lab.moto import Moto
+from tests.lab.terraform import Stack
 from tests.terraform.cloud import TICK, Cloud
 from tests.terraform.conftest import Fleet, open_fleet
 from tests.terraform.mappings import FailedError
@@ -121,32 +121,26 @@ AS_APPLIED = "-refresh=false"
 def changes(stack: Stack, *more: str) -> dict[str, list[str]]:
     """Return what a plan would do to what it would change, by the addresses of the resources."""
     stack.run("plan", "-out=plan", AS_APPLIED, *more)
-    told = json.loads(stack.run("show", "-json", "plan"))
+    plan = json.loads(stack.run("show", "-json", "plan"))
     actions = {
         each["address"]: each["change"]["actions"]
-        for each in told["resource_changes"]
+        for each in plan["resource_changes"]
         if each["mode"] == "managed"
     }
     return {address: each for address, each in actions.items() if each != ["no-op"]}
 
 
 def test_a_second_plan_is_empty_and_needs_no_packages(stack: Stack, dist: Path) -> None:
-    """What was applied is what is there.
-
-    It takes seconds: Terraform asks moto for every resource of the example.
-    """
+    """What was applied is what is there."""
     with absent(dist):
         assert "No changes" in stack.run("plan", "-detailed-exitcode")
 
 
 def test_stale_packages_are_refused(stack: Stack) -> None:
-    """Those of other sources than the checkout's, before anything is changed; a destroy is not.
-
-    It takes seconds: Terraform plans twice.
-    """
+    """Those of other sources than the checkout's, before anything is changed; a destroy is not."""
     with changed(stack.root / "shared" / "bellhop" / "errors.py"):
-        told = " ".join(stack.run("apply", "-auto-approve", AS_APPLIED, expect=(1,)).split())
-        assert REFUSED in told
+        output = " ".join(stack.run("apply", "-auto-approve", AS_APPLIED, expect=(1,)).split())
+        assert REFUSED in output
         assert len(changes(stack, "-destroy")) > len(STAGES)
 
 
@@ -158,24 +152,21 @@ def test_a_package_that_is_not_as_it_was_built_is_refused(stack: Stack, dist: Pa
 
 
 def test_two_machines_plan_the_same(stack: Stack, dist: Path, tmp_path: Path) -> None:
-    """One that has built the packages of newer sources, and one that has not.
-
-    It takes seconds: Terraform plans twice.
-    """
+    """One that has built the packages of newer sources, and one that has not."""
     with newer(stack.root, dist, tmp_path / "kept"):
-        told = changes(stack)
+        planned = changes(stack)
         with absent(dist):
-            assert changes(stack) == told
+            assert changes(stack) == planned
 
-    functions = {each for each in told if "aws_lambda_function.stage" in each}
+    functions = {each for each in planned if "aws_lambda_function.stage" in each}
     assert len(functions) == len(STAGES)
-    assert {tuple(each) for each in told.values()} == {("update",)}
+    assert {tuple(each) for each in planned.values()} == {("update",)}
 
 
 def test_carries_a_service_to_the_other_cluster_and_takes_it_away(
     fleet: Fleet, account: Moto, source_cluster: Cluster, destination_cluster: Cluster
 ) -> None:
-    """A balanced Service appears elsewhere, and goes with its source; every role is at work.
+    """A balanced Service appears in the destination, and goes with its source; every role works.
 
     The other examples need nothing more of a cloud; tests/flow/test_examples.py plays them.
     It takes long: packaged functions start cold, and work off the resyncs of two clusters beside
@@ -197,9 +188,9 @@ def test_carries_a_service_to_the_other_cluster_and_takes_it_away(
         "both are gone", lambda: not destination.get(TWIN) and not destination.get(ADDRESSES)
     )
 
-    told = fleet.do("show", "events")
+    output = fleet.do("show", "events")
     for word in ("changed", "matched", "rendered", "applied"):
-        assert word in told
+        assert word in output
     asked = {each["role"].rpartition("-")[2] for each in account.access()}
     assert asked >= set(fleet.cloud.bellhop["log_groups"])
 
@@ -217,10 +208,10 @@ def test_functions_in_the_network_have_a_way_out(cloud: Cloud) -> None:
 
     placed = {}
     for stage in cloud.bellhop["log_groups"]:
-        told = cloud.client("lambda").get_function_configuration(
+        configuration = cloud.client("lambda").get_function_configuration(
             FunctionName=f"{cloud.bellhop['table']}-{stage}", Qualifier="live"
         )
-        if subnets := told.get("VpcConfig", {}).get("SubnetIds"):
+        if subnets := configuration.get("VpcConfig", {}).get("SubnetIds"):
             placed[stage] = subnets
     gateways = {route(subnet)["NatGatewayId"] for each in placed.values() for subnet in each}
     (nat,) = ec2.describe_nat_gateways(NatGatewayIds=[*gateways])["NatGateways"]
@@ -262,7 +253,7 @@ data:
 """
 
 
-def test_an_event_of_aws_brings_an_add_on_and_another_takes_it_back(
+def test_an_event_of_aws_deploys_an_add_on_and_another_removes_it(
     fleet: Fleet, source_cluster: Cluster
 ) -> None:
     """The example's rule has it counted for its cluster, by the subject that the rule names.
@@ -291,16 +282,13 @@ def test_an_event_of_aws_brings_an_add_on_and_another_takes_it_back(
 
 @pytest.mark.thorough
 class TestSiege:
-    """What only a deployed function meets: Lambda ends it, has no room for it, or replaces it.
+    """Faults of only a deployed function: Lambda ends it, has no free instance, or replaces it.
 
     All tests share one siege. What AWS' services refuse is in tests/functions/test_faults.py.
     """
 
-    def test_poison_ends_alone_and_can_be_replayed(self, siege: Siege) -> None:
-        """Of a batch only what failed is published again, and dead-lettered in the end.
-
-        It takes seconds: a message is tried six times, with pauses that pass in real time.
-        """
+    def test_only_a_poison_message_fails_and_can_be_replayed(self, siege: Siege) -> None:
+        """Of a batch only what failed is published again, and dead-lettered in the end."""
         names = ("sound-1", "poison", "sound-2")
         siege.create(*names)
         siege.rang(*names)
@@ -321,9 +309,9 @@ class TestSiege:
         siege.held()
 
     def test_who_is_killed_on_the_way_is_followed(self, siege: Siege) -> None:
-        """Each stage dies when it has written, and before it has told; another one tells.
+        """Each stage dies when it has written, and before it has published; another one publishes.
 
-        It takes seconds: functions start cold again, and messages in hand come back after their
+        It takes seconds: functions start cold again, and messages in flight come back after their
         timeout.
         """
         for stage in ("ingest", "evaluate", "deploy"):
@@ -335,10 +323,7 @@ class TestSiege:
         siege.held()
 
     def test_who_runs_out_of_time_is_followed(self, siege: Siege) -> None:
-        """A cluster holds up its call until Lambda ends the function; the lease ends later.
-
-        It takes seconds: a function runs into its timeout, and its lease ends after that.
-        """
+        """A cluster holds up its call until Lambda ends the function; the lease ends later."""
         siege.create("late")
         siege.pump(lambda: siege.waiting("apply"), "evaluate", "deploy")
         siege.moto.hurry(siege.function("deploy"), 4)
@@ -352,11 +337,10 @@ class TestSiege:
         siege.pump(siege.done)
         siege.held()
 
-    def test_what_lambda_has_no_room_for_is_done_later(self, siege: Siege) -> None:
+    def test_a_throttled_event_is_handled_later(self, siege: Siege) -> None:
         """No function may run for a while: forwarders and queues keep what they have.
 
         A message is received more often than it may be tried, and does not end by that.
-        It takes seconds: events go through packaged functions afterwards.
         """
         functions = siege.cloud.client("lambda")
         siege.create("crowded-1")
@@ -383,10 +367,10 @@ class TestSiege:
         It takes seconds: events go through packaged functions and queues of moto, which are
         polled.
         """
-        siege.courier.renew()
+        siege.remote.renew()
         place = f"{siege.cloud.bellhop['secrets']}/kubeconfig/fleet/destination"
         siege.cloud.client("secretsmanager").put_secret_value(
-            SecretId=place, SecretBinary=json.dumps(siege.courier.kubeconfig()).encode()
+            SecretId=place, SecretBinary=json.dumps(siege.remote.kubeconfig()).encode()
         )
         read = siege.moto.requests()["secretsmanager:GetSecretValue"]
         siege.create("renewed")
@@ -398,7 +382,7 @@ class TestSiege:
     def test_a_newer_version_takes_over_while_messages_are_under_way(
         self, siege: Siege, stack: Stack, dist: Path
     ) -> None:
-        """Nothing is lost, neither what waits nor what is in hand.
+        """Nothing is lost, neither waiting messages nor those in flight.
 
         It takes over a minute: Terraform applies twice, and whatever is created meanwhile is
         deployed.
@@ -423,9 +407,9 @@ class TestSiege:
         } == dict.fromkeys(before, 1)
         assert "No changes" in stack.run("plan", "-detailed-exitcode")
         siege.cloud.tick()
-        pulse = siege.here().records.pulses.get()
-        assert pulse
-        assert pulse.version == VERSION
+        heartbeat = siege.here().records.pulses.get()
+        assert heartbeat
+        assert heartbeat.version == VERSION
         siege.held()
 
 
@@ -450,7 +434,7 @@ def test_functions_that_feed_themselves_may_do_so_as_often_as_they_do(cloud: Clo
     } == {ALLOW}
 
 
-def test_nobody_sends_from_elsewhere(cloud: Cloud) -> None:
+def test_no_client_of_another_address_may_send(cloud: Cloud) -> None:
     """The example lets one range of addresses in: who is not in it learns nothing."""
     path = "/clusters/fleet/nobody"
 
@@ -470,7 +454,7 @@ LARGE = {
 def test_is_not_destroyed_while_a_cluster_is_registered_and_works_on_a_restored_table(
     stack: Stack, account: Moto, cloud: Cloud, source_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Terraform is told why; the next apply, which finds everything there, is a recovery's.
+    """Terraform gets the reason; the next apply, which finds everything there, is a recovery's.
 
     Moto restores a table as it is at that time, so the page's first lines come before the loss.
     It takes over a minute: Terraform plans a destroy and applies again, resource by resource.
@@ -484,8 +468,8 @@ def test_is_not_destroyed_while_a_cluster_is_registered_and_works_on_a_restored_
         kept = secrets.describe_secret(SecretId=name)
         assert kept["KmsKeyId"] == fleet.cloud.bellhop["kms_key"]
 
-        told = " ".join(stack.run("destroy", "-auto-approve", expect=(1,)).split())
-        assert "clusters are registered, such as 'fleet/source'" in told
+        output = " ".join(stack.run("destroy", "-auto-approve", expect=(1,)).split())
+        assert "clusters are registered, such as 'fleet/source'" in output
 
         before, page = fleet.cloud.bellhop, Recovery(stack, fleet.cloud, account.url)
         page.type("aws dynamodb restore-table-to-point-in-time")

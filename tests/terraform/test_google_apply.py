@@ -1,6 +1,6 @@
 """A first apply to a new project of Google finds what it needs, in this order.
 
-Nothing is applied here: Terraform plans the complete example with mocked answers, and tells what
+Nothing is applied here: Terraform plans the complete example with mocked answers, and prints what
 each resource waits for.
 """
 
@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from infra.lab.google_schema import OLDEST, PLACE
-from infra.lab.google_schema_provider import SchemaProvider
-from infra.lab.terraform import ROOT
+from tests.lab.google_schema import OLDEST, PLACE
+from tests.lab.google_schema_provider import SchemaProvider
+from tests.lab.terraform import ROOT
 from tests.missing import find_program
 from tests.terraform import test_module as aws
 from tests.terraform.google_workplace import Workplace, reached
 
 COMPLETE = Path(__file__).with_name("google_complete.tftest.hcl")
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +54,16 @@ def test_is_valid(tmp_path: Path, schemas: Path) -> None:
         for place in sorted(workplace.examples.glob("gcp-*")):
             assert workplace.run(place, "init")[0] == 0
 
-            code, told = workplace.run(place, "validate", "-no-color")
-            assert "Success!" in told, told
+            code, output = workplace.run(place, "validate", "-no-color")
+            assert "Success!" in output, output
             assert code == 0
 
 
 def test_the_complete_example_applies_from_nothing(workplace: Workplace, complete: Path) -> None:
     """A plan knows all that it must, and the options fit the quota of a new project."""
-    code, told = workplace.run(complete, "test", "-no-color")
+    code, output = workplace.run(complete, "test", "-no-color")
 
-    assert code == 0, told[-3000:]
+    assert code == 0, output[-3000:]
 
 
 def test_the_subnetwork_of_the_example_has_addresses_for_all_instances() -> None:

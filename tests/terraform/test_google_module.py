@@ -1,7 +1,7 @@
 """The module for Google Cloud is valid by its provider's schema, and of one mind with AWS'.
 
 None of this has ever been applied: there is no Google in tests. What Terraform says comes from the
-real program, which judges by the schema that `infra/lab/google_schema.py` took from what is
+real program, which validates by the schema that `tests/lab/google_schema.py` took from what is
 published, and from `terraform test`, where answers are mocked.
 """
 
@@ -17,11 +17,11 @@ import pytest
 
 from bellhop import __version__
 from bellhop.state.messages import INBOXES
-from infra.lab.google_schema import ADDRESS, OLDEST, PLACE
-from infra.lab.google_schema_provider import SchemaProvider
-from infra.lab.terraform import ROOT
 from infra.package.files import SOURCES
 from infra.terraform_tables import written
+from tests.lab.google_schema import ADDRESS, OLDEST, PLACE
+from tests.lab.google_schema_provider import SchemaProvider
+from tests.lab.terraform import ROOT
 from tests.missing import find_program
 from tests.terraform import test_module as aws
 from tests.terraform.google_workplace import (
@@ -62,13 +62,13 @@ ELSEWHERE = {
     "snap_start": "Cloud Run keeps no snapshots: `warm` keeps instances",
     "tracing": "Cloud Run traces requests, whatever is asked",
 }
-"""Variables that AWS alone has."""
+"""Variables that only AWS has."""
 
 FILES_ELSEWHERE = tuple(
     f"policies/{name}.json.tftpl"
     for name in ("operator", "parameter-store", "read-only", "secrets-manager")
 )
-"""Files that AWS alone has: Google grants people their rights itself."""
+"""Files that only AWS has: Google grants people their rights itself."""
 
 HERE = {
     "labels": "AWS has tags",
@@ -80,7 +80,7 @@ HERE = {
     "secret_replication": "Secrets Manager keeps a secret in its region alone",
     "kms_key": "a ring of keys can never be deleted, so that the module cannot make one",
 }
-"""Variables that Google alone has."""
+"""Variables that only Google has."""
 
 
 @pytest.fixture(scope="session")
@@ -108,12 +108,12 @@ def workplace(
 def tested(workplace: Workplace) -> str:
     """What the module's own tests said, run once.
 
-    The first test that wants it waits for a minute: Terraform plans the module for each of its
+    The first test that needs it waits for a minute: Terraform plans the module for each of its
     cases.
     """
-    code, told = workplace.run(workplace.module, "test", "-json", "-verbose")
-    assert code == 0, [line for line in told.splitlines() if '"@level":"error"' in line]
-    return told
+    code, output = workplace.run(workplace.module, "test", "-json", "-verbose")
+    assert code == 0, [line for line in output.splitlines() if '"@level":"error"' in line]
+    return output
 
 
 @pytest.fixture(scope="session")
@@ -153,9 +153,9 @@ def test_pins_terraform_and_the_provider(folder: Path) -> None:
     """Each provider has the versions between the two whose schemas all is valid by."""
     assert 'required_version = ">= 1.11"' in aws.text(folder)
     named = re.compile(r'^ {6}source  = "hashicorp/(.*)"\n {6}version = "(.*)"$', re.MULTILINE)
-    wanted = dict(named.findall(aws.text(folder)))
-    assert wanted == {each: VERSIONS[each] for each in wanted}
-    assert "google" in wanted
+    pinned = dict(named.findall(aws.text(folder)))
+    assert pinned == {each: VERSIONS[each] for each in pinned}
+    assert "google" in pinned
 
 
 def test_has_the_schemas_of_the_oldest_and_the_newest_provider() -> None:
@@ -214,8 +214,8 @@ def test_has_tables_in_its_readme_that_are_current() -> None:
 
 def test_names_each_of_its_files_in_its_readme() -> None:
     """Who looks for something finds the file."""
-    told = (MODULE / "README.md").read_text()
-    silent = {each.name for each in MODULE.glob("*.tf") if f"`{each.name}`" not in told}
+    readme = (MODULE / "README.md").read_text()
+    silent = {each.name for each in MODULE.glob("*.tf") if f"`{each.name}`" not in readme}
 
     assert silent == {"outputs.tf", "variables.tf"}
 
@@ -237,25 +237,25 @@ def test_names_each_of_its_files_in_its_readme() -> None:
         pytest.param("nothing {}", 'Blocks of type "nothing" are not expected', id="no such block"),
     ],
 )
-def test_judges(workplace: Workplace, tmp_path: Path, line: str, said: str) -> None:
+def test_validates(workplace: Workplace, tmp_path: Path, line: str, said: str) -> None:
     """The real Terraform finds what the provider's schema would not have."""
     variable = 'variable "mode" {\n  type = string\n}\n' * ("var.mode" in line)
     (tmp_path / "a.tf").write_text(_HEAD + variable + _DATABASE.replace("LINE", line))
 
-    code, told = workplace.run(tmp_path, "validate", "-no-color")
+    code, output = workplace.run(tmp_path, "validate", "-no-color")
     assert (code == 0) == (said == "")
-    assert said in " ".join(told.split())
+    assert said in " ".join(output.split())
 
 
 @pytest.mark.timeout(600)
-def test_judges_what_is_in_blocks(workplace: Workplace, tmp_path: Path) -> None:
+def test_validates_the_contents_of_blocks(workplace: Workplace, tmp_path: Path) -> None:
     """A value that is not listed is found however deep it is."""
     block = 'service_config {\n    ingress_settings = "NOWHERE"\n  }'
     (tmp_path / "a.tf").write_text(_HEAD + _FUNCTION.replace("LINE", block))
 
-    code, told = workplace.run(tmp_path, "validate", "-no-color")
+    code, output = workplace.run(tmp_path, "validate", "-no-color")
     assert code == 1
-    assert 'ingress_settings is "NOWHERE", and may be ALLOW_ALL' in told
+    assert 'ingress_settings is "NOWHERE", and may be ALLOW_ALL' in output
 
 
 _HEAD = """\
@@ -292,7 +292,7 @@ def test_passes_its_own_tests(tested: str) -> None:
 
 @pytest.mark.timeout(600)
 def test_a_second_plan_is_empty(tested: str) -> None:
-    """What was applied is what is wanted: the sealing key above all is not drawn anew."""
+    """An applied sealing key stays the desired one: above all it is not drawn again."""
     plan = plan_of(tested, "does_nothing_the_second_time")
     actions = {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
 
@@ -310,7 +310,7 @@ def test_gives_each_account_what_its_stage_does(made: Made) -> None:
 
 @pytest.mark.timeout(600)
 def test_labels_all_that_takes_labels(made: Made) -> None:
-    """Whoever pays finds what it is for."""
+    """A bill's reader finds what it is for."""
     provider = SCHEMA["provider_schemas"][ADDRESS.format("google")]
     for address, values in made.resources.items():
         known = provider["resource_schemas"].get(address.partition(".")[0], _UNLABELLED)
@@ -324,22 +324,22 @@ _UNLABELLED: Mapping[str, Any] = {"block": {"attributes": {}}}
 
 
 @pytest.mark.timeout(600)
-def test_tells_functions_what_the_output_tells(made: Made) -> None:
+def test_functions_get_the_values_of_the_output(made: Made) -> None:
     """The CLI and the functions work with the same things."""
-    told = made.outputs["bellhop"]
+    output = made.outputs["bellhop"]
     given = {
         address: values["service_config"][0]["environment_variables"]
         for address, values in made.of("google_cloudfunctions2_function")
     }
 
-    assert len(given) == len(told["services"]) == 5
+    assert len(given) == len(output["services"]) == 5
     for address, each in given.items():
-        # Ingest has its own key alone.
-        own = {"key_secret": told["ingest_key_secret"]} if '"ingest"' in address else {}
+        # Ingest has only its own key.
+        own = {"key_secret": output["ingest_key_secret"]} if '"ingest"' in address else {}
         assert {name: each[f"BELLHOP_{name.upper()}"] for name in _SHARED} == {
-            name: own.get(name, told[name]) for name in _SHARED
+            name: own.get(name, output[name]) for name in _SHARED
         }
-        assert json.loads(each["BELLHOP_TOPICS"]) == told["topics"]
+        assert json.loads(each["BELLHOP_TOPICS"]) == output["topics"]
 
 
 _SHARED = ("project", "database", "bucket", "secrets", "key_secret")
@@ -363,7 +363,7 @@ def test_asks_before_anything_is_destroyed(workplace: Workplace) -> None:
 
 
 def test_watches_for_lines_that_are_written() -> None:
-    """An alarm that waits for a line which nobody writes any more would never tell of anything."""
+    """An alarm that waits for a line which nobody writes any more would never fire."""
     alarms = "".join((MODULE / name).read_text() for name in ("alarms.tf", "logs.tf"))
     code = "\n".join(path.read_text() for path in (ROOT.parent / "shared").rglob("*.py"))
     lines = re.findall(r'jsonPayload\.(?:message|what)=\\"(.+?)\\"', alarms)

@@ -1,4 +1,4 @@
-"""The stand-in for Google's provider knows what a package says of it, and judges by that."""
+"""The stand-in for Google's provider knows the package's schema, and validates by it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.lab.google_schema import ADDRESS, KINDS, OLDEST, PLACE, Wheel, schema, used, written
-from infra.lab.google_schema_wire import UNKNOWN, field, texts, unpacked
+from tests.lab.google_schema import ADDRESS, KINDS, OLDEST, PLACE, Wheel, schema, used, written
+from tests.lab.google_schema_wire import UNKNOWN, field, texts, unpacked
 
 CODE = """\
 class ThingSizeOutputReference extends cdktn.ComplexObject {
@@ -165,7 +165,7 @@ def test_reads_a_package(tmp_path: Path) -> None:
 
 
 def test_reads_a_package_that_initializes_in_constructors(tmp_path: Path) -> None:
-    """Older packages mark nested arguments alone; the others are known by their accessors."""
+    """Older packages mark only nested arguments; the others are known by their accessors."""
     code = """\
 class ThingSizeOutputReference extends cdktn.ComplexObject {
     get least() {
@@ -226,7 +226,7 @@ def test_has_what_modules_and_examples_use(place: Path) -> None:
 
 @pytest.mark.parametrize("place", [PLACE, OLDEST], ids=["newest", "oldest"])
 def test_says_whose_it_is(place: Path) -> None:
-    """What comes from elsewhere has its licence beside it."""
+    """A file from another project has its licence beside it."""
     found = json.loads(place.read_text())
 
     for each in found["made_from"]:

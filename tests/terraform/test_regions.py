@@ -15,9 +15,9 @@ import pytest
 
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.services import Services
-from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
-from infra.lab.terraform import Stack
 from infra.package.interpreter import machine_architecture
+from tests.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
+from tests.lab.terraform import Stack
 
 DUBLIN, VIRGINIA = "eu-west-1", "us-east-1"
 CERTIFICATE = f"arn:aws:acm:{VIRGINIA}:123456789012:certificate/1"
@@ -70,8 +70,8 @@ class Regional:
     def apply(self) -> dict[str, Any]:
         """Apply it; return what it put out."""
         self.stack.run("apply", "-auto-approve")
-        told: dict[str, Any] = self.stack.outputs()
-        return told
+        outputs: dict[str, Any] = self.stack.outputs()
+        return outputs
 
     def ask(self, service: str, operation: str, **asked: Any) -> Any:
         """Ask AWS in this region."""
@@ -93,7 +93,7 @@ class Regional:
         return ManagedSecrets(services, bellhop["secrets"], key=bellhop["kms_key"])
 
     def users_of_the_key(self, bellhop: dict[str, Any]) -> set[str]:
-        """Return whom the policy of the installation's key lets use it."""
+        """Return the accounts that the policy of the installation's key lets use it."""
         policy = self.ask("kms", "get_key_policy", KeyId=bellhop["kms_key"], PolicyName="default")
         statements = {each["Sid"]: each for each in json.loads(policy["Policy"])["Statement"]}
         assert statements["Administer"]["Principal"]["AWS"] == "arn:aws:iam::123456789012:root"

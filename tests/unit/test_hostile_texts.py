@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import pytest
 
-from bellhop.adapters.kube.json_depth import read_shallow
-from bellhop.adapters.kustomize.failures import failure
+from bellhop.adapters.kube.refusal import read_shallow
+from bellhop.adapters.kustomize.kustomizations import failure
 from bellhop.adapters.kustomize.sources import collect
 from bellhop.adapters.programs.box import Ended
 from bellhop.adapters.sources.charts.versions import choose, newest_first
-from bellhop.cli.duration import read_duration
-from bellhop.cli.sveltos.references import Reference
+from bellhop.cli.options import read_duration
+from bellhop.cli.sveltos.hub import Reference
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.documents.document import Bounds, read_documents
 from bellhop.errors import InvalidError

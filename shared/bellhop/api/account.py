@@ -1,4 +1,4 @@
-"""Whose rights count in a cluster: the service account that labels of a tenant's rules name.
+"""The service account whose rights count in a cluster; labels of a tenant's rules name it.
 
 Records and requests have it as `namespace/name`, and empty for Bellhop's own rights.
 """
@@ -33,7 +33,7 @@ def labels_of(account: str) -> dict[str, str]:
 def mistakes(manifest: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     """Find what is wrong with the labels that name an account.
 
-    One alone would have all rights count where somebody meant to limit them.
+    Only one of them would have all rights count where somebody meant to limit them.
     """
     metadata = manifest.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None

@@ -1,149 +1,62 @@
-"""What triggers and profiles have in common: the add-ons, and how they are rolled out."""
+"""The specification that triggers and profiles share: add-ons and their roll-out."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from msgspec.structs import replace
 from pydantic import Field, model_validator
 
-from bellhop.api.policy_ref import PolicyRef, chart_reading, reading_of, ref_of
-from bellhop.core.base import Later, Many, Model, mistake
+from bellhop.api.manifest import Declaration
+from bellhop.api.policy_ref import (
+    ChartRef,
+    KustomizationSource,
+    PolicyRef,
+    PolicyRefSpec,
+    Tier,
+    chart_reading,
+    reading_of,
+    ref_of,
+)
+from bellhop.core.base import Later, Many, Model, camel, mistake
 from bellhop.core.names import (
     Annotations,
     Labels,
-    NameOrTemplate,
     Namespace,
-    NamespaceOrTemplate,
     Share,
     Text,
 )
 from bellhop.state.check import Check, When
-from bellhop.state.record import Exclusion, Handling, PatchText, Reading, Sync
+from bellhop.state.content import Exclusion, Handling, PatchText, Reading
+from bellhop.state.profile import AddonPolicy, Rollout, Sync
 
 if TYPE_CHECKING:
     from bellhop.api.checks import Check as CheckSpec
     from bellhop.api.kustomize import KustomizationRef
-    from bellhop.state.chart import Chart
-    from bellhop.state.kustomization import Kustomization
 
-Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
-DeploymentType = Literal["Remote", "Local"]
 ContentKind = Literal["ConfigMap", "Secret"]
-PolicyRefKind = Literal["ConfigMap", "Secret", "GitRepository", "OCIRepository", "Bucket"]
 StopMatchingBehavior = Literal["WithdrawPolicies", "LeavePolicies"]
 
 _T = TypeVar("_T")
+
+_OF_DECLARATION = frozenset({"allow", "account", "checks", "rollout"})
+_OF_SPEC = [each for each in AddonPolicy.__struct_fields__ if each not in _OF_DECLARATION]
+"""Fields of a policy that a specification has under the same name."""
 
 _Check = Annotated[Any, Later("checks", "Check")]
 _DriftExclusion = Annotated[Any, Later("patches", "DriftExclusion")]
 _HelmChart = Annotated[Any, Later("helm", "HelmChart")]
 _KustomizationRef = Annotated[Any, Later("kustomize", "KustomizationRef")]
 _Patch = Annotated[Any, Later("patches", "Patch")]
-_RemoteUrl = Annotated[Any, Later("ref", "RemoteUrl")]
 _TemplateResourceRef = Annotated[Any, Later("ref", "TemplateResourceRef")]
 _ValueFrom = Annotated[Any, Later("ref", "ValueFrom")]
-
-
-class ChartRef(NamedTuple):
-    """A chart as it is written, and the ConfigMaps and Secrets that it is deployed with.
-
-    `credentials` and `authority` are one Secret each, or none; `key` is the entry that counts.
-    """
-
-    chart: "Chart"
-    values: tuple[PolicyRef, ...]
-    credentials: tuple[PolicyRef, ...]
-    authority: tuple[PolicyRef, ...]
-    key: str
-    how: Handling
-
-    @property
-    def refs(self) -> tuple[PolicyRef, ...]:
-        """List all that it is deployed with."""
-        return (*self.values, *self.credentials, *self.authority)
-
-    def within(self, namespace: str) -> "ChartRef":
-        """Return it with all that it names in a namespace; an empty one changes nothing."""
-        if not namespace:
-            return self
-        parts = (self.values, self.credentials, self.authority)
-        values, credentials, authority = (
-            tuple(each._replace(namespace=namespace) for each in refs) for refs in parts
-        )
-        return self._replace(values=values, credentials=credentials, authority=authority)
-
-
-class KustomizationSource(NamedTuple):
-    """A kustomization as it is written, what has its files, and what it is deployed with."""
-
-    kustomization: "Kustomization"
-    ref: PolicyRef
-    values: tuple[PolicyRef, ...]
-
-    @property
-    def refs(self) -> tuple[PolicyRef, ...]:
-        """List the ConfigMaps and Secrets that it names."""
-        return self.values if self.ref.files else (self.ref, *self.values)
-
-    def within(self, namespace: str) -> "KustomizationSource":
-        """Return it with all that it names in a namespace; an empty one changes nothing."""
-        if not namespace:
-            return self
-        refs = (self.ref, *self.values)
-        ref, *values = (each._replace(namespace=namespace) for each in refs)
-        return self._replace(ref=ref, values=tuple(values))
-
-
-class GeneratorRef(NamedTuple):
-    """What is rendered into a ConfigMap or Secret of its own; all but `kind` may be templates.
-
-    By `for_each` it is rendered once for each object that matches.
-    """
-
-    ref: PolicyRef
-    name_format: str
-    for_each: bool = False
-
-    @property
-    def field(self) -> str:
-        """The field it was written in."""
-        return "configMapGenerator" if self.ref.kind == "ConfigMap" else "secretGenerator"
-
-
-class PolicyRefSpec(Model):
-    """One entry of policyRefs, as written."""
-
-    namespace: NamespaceOrTemplate = ""
-    name: NameOrTemplate = ""
-    kind: PolicyRefKind | None = None
-    path: str = ""
-    deployment_type: DeploymentType = "Remote"
-    optional: bool = False
-    tier: Tier = 100
-    skip_namespace_creation: bool = False
-    force: bool = False
-    remote_url: _RemoteUrl | None = Field(default=None, alias="remoteURL")
-
-    @model_validator(mode="after")
-    def _has_one_origin(self) -> Self:
-        refuse_two_origins(self)
-        return self
-
-
-def refuse_two_origins(ref: "PolicyRefSpec | KustomizationRef") -> None:
-    """See that a ref names an object or a URL, and not both."""
-    named = bool(ref.name) or ref.kind is not None
-    if ref.remote_url is not None and named:
-        raise mistake("remoteURL stands beside kind or name; keep one of them")
-    if ref.remote_url is None and not (ref.name and ref.kind):
-        raise mistake(f"{'kind' if ref.name else 'name'} is missing")
 
 
 class AddonSpec(Model):
     """The add-ons and their roll-out, in EventTriggers and ClusterProfiles alike."""
 
     names_places: ClassVar[bool] = True
-    """Whether it is in no namespace, so that its jobRefs have to name one."""
+    """True if it has no namespace, so that its jobRefs have to name one."""
 
     sync_mode: Sync = "Continuous"
     tier: Tier = 100
@@ -220,20 +133,32 @@ class AddonSpec(Model):
         )
 
     @property
-    def local(self) -> bool:
-        """Tell whether any of it is brought to the cluster `mgmt/mgmt`."""
-        refs = (*self.policy_refs, *self.kustomization_refs)
-        return any(ref.deployment_type == "Local" for ref in refs)
+    def leaves_policies(self) -> bool:
+        """`stopMatchingBehavior` as a policy has it."""
+        return self.stop_matching_behavior == "LeavePolicies"
 
     @property
     def sync(self) -> Sync:
-        """How it is kept in its clusters."""
+        """`syncMode` as a policy has it."""
         return self.sync_mode
 
     @property
     def share(self) -> str:
-        """How many clusters change at a time: a number, a percentage, or nothing."""
+        """`maxUpdate` as a roll-out has it: a number of clusters, a percentage, or nothing."""
         return "" if self.max_update is None else str(self.max_update)
+
+    @classmethod
+    def write_policy(cls, policy: AddonPolicy) -> dict[str, Any]:
+        """Return the fields of a manifest that make a policy; what is always shown comes first."""
+        usual = {name: getattr(policy, name) for name in _OF_SPEC if name in cls.model_fields}
+        stays = policy.leaves_policies
+        always = {
+            "syncMode": policy.sync,
+            **{camel(name): value for name, value in usual.items()},
+            "stopMatchingBehavior": "LeavePolicies" if stays else "WithdrawPolicies",
+        }
+        after = [each.rpartition("/")[2] for each in policy.rollout.after]
+        return always | cls.write({"max_update": policy.rollout.share, "depends_on": after})
 
     def readings(self) -> tuple[Reading, ...]:
         """List the objects that templates of deploy time read, and what has files of add-ons."""
@@ -263,7 +188,7 @@ class AddonSpec(Model):
         )
 
     def checks(self) -> tuple[Check, ...]:
-        """List what must be so in a cluster before and after it is brought, and taken back."""
+        """List the checks before and after a deployment or a removal."""
         written = self.checks_written().items()
         return tuple(each.record(when) for when, checks in written for each in checks)
 
@@ -325,6 +250,115 @@ def _refs_of(checks: Iterable[Check]) -> Iterator[PolicyRef]:
             yield PolicyRef(each.metrics.namespace, each.metrics.secret, "Secret")
         if each.job:
             yield PolicyRef(each.job.namespace, each.job.name, each.job.kind)
+
+
+class AddonDeclaration(Declaration):
+    """An EventTrigger or a profile: it deploys add-ons to clusters.
+
+    All that one in a namespace names is in that namespace, whatever is written: so Sveltos has it
+    (addon-controller, profile_controller).
+    """
+
+    deploys: ClassVar[bool] = True
+    for_tenants: ClassVar[bool] = True
+
+    spec: AddonSpec
+
+    @property
+    def addons(self) -> AddonSpec:
+        """The add-ons and their roll-out, in which a RoleRequest says its own fields, too."""
+        return self.spec
+
+    @cached_property
+    def policy(self) -> AddonPolicy:
+        """The part of the specification that its profiles carry, filled by the fields' names."""
+        spec = self.addons
+        return AddonPolicy(
+            allow=self.allow,
+            account=self.account,
+            checks=self.checks,
+            rollout=self.rollout,
+            # A trigger lacks some fields of ClusterProfiles: their defaults count.
+            **{name: getattr(spec, name) for name in _OF_SPEC if hasattr(spec, name)},
+        )
+
+    @property
+    def policy_refs(self) -> tuple[PolicyRef, ...]:
+        """The ConfigMaps, Secrets and files that have manifests, in their order."""
+        return self._own(self.addons.refs())
+
+    @property
+    def patch_refs(self) -> tuple[PolicyRef, ...]:
+        """The ConfigMaps and Secrets that hold patches, in their order."""
+        return self._own(self.addons.patch_refs())
+
+    @property
+    def charts(self) -> tuple[ChartRef, ...]:
+        """The Helm charts, in their order."""
+        return tuple(each.with_namespace(self.namespace) for each in self.addons.charts())
+
+    @property
+    def kustomizations(self) -> tuple[KustomizationSource, ...]:
+        """The kustomizations, in their order."""
+        return tuple(each.with_namespace(self.namespace) for each in self.addons.kustomizations())
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The objects that templates of deploy time read."""
+        found = self.addons.readings()
+        return (
+            tuple(each.with_namespace(self.namespace) for each in found)
+            if self.namespace
+            else found
+        )
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks before and after a deployment or a removal."""
+        found = self.addons.checks()
+        return (
+            tuple(each.with_namespace(self.namespace) for each in found)
+            if self.namespace
+            else found
+        )
+
+    @property
+    def local(self) -> bool:
+        """Return whether any of it is deployed to the cluster `mgmt/mgmt`."""
+        refs = (*self.addons.policy_refs, *self.addons.kustomization_refs)
+        return any(ref.deployment_type == "Local" for ref in refs)
+
+    @cached_property
+    def holder_refs(self) -> tuple[PolicyRef, ...]:
+        """All ConfigMaps and Secrets that it is rendered from, or its profiles are checked with."""
+        return self._find_holder_refs()
+
+    def _find_holder_refs(self) -> tuple[PolicyRef, ...]:
+        charts = (ref for each in self.charts for ref in each.refs)
+        kustomizations = (ref for each in self.kustomizations for ref in each.refs)
+        held = (each for each in self.policy_refs if each.files is None)
+        beside = self._own((*self.addons.check_refs(), *self.addons.login_refs()))
+        return (*held, *self.patch_refs, *charts, *kustomizations, *beside)
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """The places of the profiles that it comes after in each cluster."""
+        names = self.addons.depends_on
+        return self._places(names) if names else ()
+
+    @property
+    def rollout(self) -> Rollout:
+        """Its dependencies, the clusters that change at a time, and what it restarts."""
+        return Rollout(after=self.after, share=self.addons.share, reloads=self.addons.reloader)
+
+    def _own(self, refs: tuple[PolicyRef, ...]) -> tuple[PolicyRef, ...]:
+        if not self.namespace:
+            return refs
+        return tuple(each._replace(namespace=self.namespace) for each in refs)
+
+    def _places(self, names: Iterable[str]) -> tuple[str, ...]:
+        named = tuple(dict.fromkeys(names))
+        return tuple(f"{self.namespace}/{each}" for each in named) if self.namespace else named
 
 
 class ClusterRef(NamedTuple):

@@ -16,7 +16,7 @@ from bellhop.core.names import Duration, Namespace, Text, is_template, seconds_o
 from bellhop.state import check
 
 PROMETHEUS_PATH = "/api/v1/query"
-"""Where Prometheus takes instant queries, and what speaks as it does."""
+"""The path of instant queries in Prometheus and compatible servers."""
 
 LONGEST_JOB = 2**31 - 1
 """Seconds that Kubernetes can give a Job."""
@@ -34,7 +34,7 @@ def _http(url: str) -> str:
 
 
 class MetricSource(Model):
-    """Where metrics are queried; the URL is a template of deploy time."""
+    """A server of metrics; the URL is a template of deploy time."""
 
     url: Annotated[Text, AfterValidator(_http)]
     path: str = ""

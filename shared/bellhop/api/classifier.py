@@ -1,8 +1,7 @@
 """Classifier: what a cluster runs gives it labels, which triggers and profiles select.
 
-What it asks of deployed resources is asked as by EventSources, which are made here: what matches
-them is kept, rung for, swept, held and told as of any other. Their names are no names that a
-manifest may have.
+Its conditions on deployed resources are EventSources, which are made here: their matches are
+stored, resynced, held and reported as any other's. No manifest may have their names.
 """
 
 import re
@@ -13,8 +12,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from bellhop.api.manifest import Declaration
+from bellhop.api.names import classifier_source
 from bellhop.api.source import AskingSource, EventSourceSpec, ResourceSelectorSpec
-from bellhop.api.source_names import classifier_source
 from bellhop.core.base import Many, Model, mistake
 from bellhop.core.names import label_key_problem, label_value_problem
 
@@ -60,7 +59,7 @@ class KubernetesVersionConstraint(Model):
     comparison: Comparison
 
     def holds(self, version: tuple[int, ...]) -> bool:
-        """Tell whether a cluster's version passes, less what marks its builds and releases."""
+        """Return whether a cluster's version passes, less what marks its builds and releases."""
         asked = read_version(self.version)
         assert asked
         there = (*version[:_PATCH], 0)[: len(asked)]
@@ -80,7 +79,7 @@ class KubernetesVersionConstraint(Model):
 
 
 class DeployedResourceConstraint(Model):
-    """What is to be in the cluster: something for each selector, or what the script says."""
+    """Conditions on a cluster: an object for each selector, or the result of the script."""
 
     resource_selectors: Many[ResourceSelectorSpec] = Field(min_length=1)
     aggregated_classification: str = ""
@@ -115,7 +114,7 @@ class ClassifierSpec(Model):
 
 
 class Classifier(Declaration):
-    """Which clusters get which labels, for as long as all that it asks for is so."""
+    """Labels for clusters, as long as these meet its conditions."""
 
     spec: ClassifierSpec
 
@@ -125,7 +124,7 @@ class Classifier(Declaration):
         return {each.key: each.value for each in self.spec.classifier_labels}
 
     def admits(self, version: str) -> bool | None:
-        """Tell whether a Kubernetes version passes all comparisons; None where it cannot be read.
+        """Return whether a Kubernetes version passes all comparisons; None where it cannot be read.
 
         As in Sveltos, what marks a build or one before a release is left out of the cluster's.
         """

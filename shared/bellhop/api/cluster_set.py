@@ -8,7 +8,7 @@ from bellhop.api.addon import ClusterRef, ClusterReference, NearReference
 from bellhop.api.manifest import Declaration
 from bellhop.core.base import Many, Model
 from bellhop.core.selector import Selector
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 
 
 class ClusterSetSpec(Model):
@@ -26,7 +26,7 @@ class ClusterSet(Declaration):
 
     @property
     def cluster_selector(self) -> Selector:
-        """Which clusters; an empty selector matches none."""
+        """The clusters; an empty selector matches none."""
         return self.spec.cluster_selector
 
     @property
@@ -38,7 +38,7 @@ class ClusterSet(Declaration):
 
     @property
     def most(self) -> int | None:
-        """How many of its clusters are chosen at most; None for all of them."""
+        """The most clusters that it selects; None for all of them."""
         return self.spec.max_replicas
 
     def all_of_them(self) -> "ClusterSet":
@@ -46,7 +46,7 @@ class ClusterSet(Declaration):
         return self.model_copy(update={"spec": self.spec.model_copy(update={"max_replicas": None})})
 
     def takes(self, cluster: Cluster) -> bool:
-        """Tell whether a cluster may be chosen."""
+        """Return whether a cluster may be chosen."""
         if self.namespace not in ("", cluster.namespace):
             return False
         named = (cluster.namespace, cluster.name) in self.cluster_refs
@@ -60,7 +60,7 @@ class SetSpec(ClusterSetSpec):
 
 
 class NamespacedSet(ClusterSet):
-    """A Set: as a ClusterSet, of the clusters of its own namespace alone."""
+    """A Set: a ClusterSet for the clusters of its own namespace."""
 
     namespaced: ClassVar[bool] = True
 

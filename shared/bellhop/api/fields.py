@@ -28,7 +28,7 @@ def model_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def is_list(annotation: Any) -> bool:
-    """Tell whether a field takes a list."""
+    """Return whether a field takes a list."""
     return get_origin(annotation) is tuple or any(is_list(part) for part in get_args(annotation))
 
 

@@ -1,8 +1,8 @@
-"""ClusterHealthCheck and HealthCheck: who is told when a cluster is not well, and what is well.
+"""ClusterHealthCheck and HealthCheck: notices of unhealthy clusters, and conditions of health.
 
-The former says in which clusters what is looked at, and who is told. The latter asks for objects
-as an EventSource does, which is made here, and its script says how they are: what matches is kept,
-rung for and swept as of any other. It is asked for where a ClusterHealthCheck names it.
+The former names clusters, checks and receivers of notifications. The latter asks for objects
+as an EventSource does, which is made here, and its script says how they are: its matches are kept,
+sent and resynced as of any other. A ClusterHealthCheck puts it in force by naming it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,18 +16,19 @@ from pydantic.alias_generators import to_camel
 from bellhop.api.account import labels_of
 from bellhop.api.core_kinds import refuse_core_kind
 from bellhop.api.manifest import Declaration
+from bellhop.api.names import health_source
 from bellhop.api.source import (
     AskingSource,
     EventSourceSpec,
     LabelFilter,
     ResourceSelectorSpec,
 )
-from bellhop.api.source_names import health_source
 from bellhop.core.base import Later, Many, Model, mistake
 from bellhop.core.names import Duration, Namespace, Text, seconds_of
 from bellhop.core.selector import Selector
 
 if TYPE_CHECKING:
+    from bellhop.api.policy_ref import PolicyRef
     from bellhop.api.ref import ObjectReference
 
 _Reference = Annotated[Any, Later("ref", "ObjectReference")]
@@ -38,7 +39,7 @@ _MOST_EVALUATIONS = 8640
 """As many as there are in a day."""
 
 _LONGEST = timedelta(days=30)
-"""Who is to hear of a cluster is to hear of it some day."""
+"""The longest time between two notices: a receiver gets one some day."""
 
 NoticeType = Literal[
     "KubernetesEvent",
@@ -78,13 +79,13 @@ class LivenessCheck(Model):
 
     @property
     def health_check(self) -> str:
-        """Name the HealthCheck that says whether it is well; empty for the add-ons."""
+        """Return the HealthCheck that decides if it is healthy; empty for the add-ons."""
         ref: ObjectReference | None = self.liveness_source_ref
         return ref.name if ref else ""
 
 
 class NotificationPolicy(Model):
-    """How much somebody wants to hear of a cluster that changes all the time."""
+    """Limits of notifications about a cluster that changes all the time."""
 
     only_on_transition: bool = False
     min_interval: Duration = "0s"
@@ -101,17 +102,17 @@ class NotificationPolicy(Model):
 
     @property
     def interval(self) -> timedelta:
-        """How long is between two notices about one cluster."""
+        """Return the shortest time between two notices about one cluster, in seconds."""
         return timedelta(seconds=seconds_of(self.min_interval))
 
     @property
     def patience(self) -> timedelta:
-        """How long a cluster has to be not well before that is told."""
+        """Return the time that a cluster must be unhealthy before a notice is sent, in seconds."""
         return timedelta(seconds=seconds_of(self.failing_for))
 
 
 class Notification(Model):
-    """One place where somebody is told; the Secret that is named has the way there.
+    """One receiver of notices; the Secret that is named has its address.
 
     An Event of Kubernetes needs none.
     """
@@ -161,23 +162,31 @@ class ClusterHealthCheckSpec(Model):
 
 
 class ClusterHealthCheck(Declaration):
-    """Which clusters are checked, and who is told of them."""
+    """The clusters that are checked, and the receivers of notices."""
 
     spec: ClusterHealthCheckSpec
 
     @property
     def cluster_selector(self) -> Selector:
-        """Which clusters; an empty selector matches none."""
+        """The clusters; an empty selector matches none."""
         return self.spec.cluster_selector
 
     @property
     def notifications(self) -> tuple[Notification, ...]:
-        """Who is told."""
+        """The receivers of notices."""
         return self.spec.notifications
 
     @property
+    def holder_refs(self) -> "tuple[PolicyRef, ...]":
+        """The Secrets with the addresses of receivers."""
+        from bellhop.api.policy_ref import PolicyRef  # noqa: PLC0415 - few installations notify
+
+        refs = (each.notification_ref for each in self.notifications)
+        return tuple(PolicyRef(ref.namespace, ref.name, "Secret") for ref in refs if ref)
+
+    @property
     def policies(self) -> Mapping[str, NotificationPolicy]:
-        """How much each notification is to tell, by its name."""
+        """The limits of each notification, by its name."""
         return {each.name: each.policy for each in self.notifications}
 
     @property
@@ -192,7 +201,7 @@ class ClusterHealthCheck(Declaration):
 
 
 class Flapping(Model):
-    """How often in a row a resource has to be found not well before that counts."""
+    """The times in a row that a resource must be unhealthy before that counts."""
 
     consecutive_evaluations: int = Field(default=3, ge=2, le=_MOST_EVALUATIONS)
 
@@ -283,13 +292,13 @@ end
 
 
 class HealthSourceSpec(EventSourceSpec):
-    """What a health check asks of objects, which its script may be given in several parts."""
+    """The source of a health check, whose script may get objects in several parts."""
 
     in_parts: bool = True
 
 
 class HealthCheck(Declaration):
-    """Which objects are asked for, and a script that says how they are."""
+    """Selectors of objects, and a script that evaluates their health."""
 
     for_tenants: ClassVar[bool] = True
 
@@ -297,9 +306,9 @@ class HealthCheck(Declaration):
 
     @property
     def patience(self) -> timedelta:
-        """How long a resource has to be not well, without a break, before that counts.
+        """The time that a resource must be unhealthy, without a break, before that counts.
 
-        What changes is judged at once, so that between two evaluations nothing else was so: of
+        A change is evaluated at once, so that between two evaluations nothing else was so: of
         those that are asked for each after the first stands for the pause before it.
         """
         flapping = self.spec.flapping

@@ -2,19 +2,19 @@
 
 from typing import Annotated, Any, Literal, Self
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
-from bellhop.api.addon import ChartRef
-from bellhop.api.chart_values import values_problem
 from bellhop.api.core_kinds import WRITTEN_NOW
-from bellhop.api.policy_ref import PolicyRef
+from bellhop.api.policy_ref import ChartRef, PolicyRef
 from bellhop.api.ref import SecretRef, ValueFrom
 from bellhop.core.base import Many, Model, mistake
 from bellhop.core.names import Duration, LabelsOrTemplates, Text, is_template, seconds_of
+from bellhop.documents.document import read_documents
+from bellhop.errors import InvalidError
 from bellhop.state.chart import Chart, Login, Options, Removal
 from bellhop.state.cluster_text import HeldText
-from bellhop.state.file_ref import FLUX_SCHEMES, flux_path
-from bellhop.state.record import Handling
+from bellhop.state.content import FLUX_SCHEMES, Handling, flux_path
 
 _SCHEMES = ("http://", "https://", "oci://")
 _LONGEST = 24 * 3600
@@ -49,8 +49,19 @@ def _values(text: str, info: ValidationInfo) -> str:
     return text
 
 
+def values_problem(text: str) -> str:
+    """Return why a text cannot be values of a chart; empty if it can."""
+    try:
+        documents = read_documents(text, source="values", expand_lists=False, repeats=True)
+    except InvalidError as error:
+        return str(error)
+    if all(isinstance(each.data, dict) for each in documents):
+        return ""
+    return "values of a chart must be a mapping, as in 'replicaCount: 2'"
+
+
 class RegistryCredentials(Model):
-    """How a chart's repository is signed in to."""
+    """The credentials of a chart's repository."""
 
     credentials: SecretRef | None = None
     key: str = ""
@@ -102,7 +113,7 @@ class HelmOptions(Model):
     wait_for_jobs: bool = False
     timeout: Duration = "5m"
     disable_hooks: bool = False
-    disable_open_api_validation: bool = Field(default=False, alias="disableOpenAPIValidation")
+    disable_openapi_validation: bool = Field(default=False, alias="disableOpenAPIValidation")
     atomic: bool = False
     dependency_update: bool = False
     labels: LabelsOrTemplates = Field(default_factory=dict)
@@ -117,38 +128,21 @@ class HelmOptions(Model):
 
     @property
     def seconds(self) -> int:
-        """Say how long Helm may wait."""
+        """Return the timeout, of at most a day."""
         return min(max(1, round(seconds_of(self.timeout))), _LONGEST)
 
     def install(self) -> Options:
-        """Return what an installation goes by."""
-        own = self.install_options or InstallOptions()
-        return Options(
-            create_namespace=own.create_namespace,
-            disable_hooks=self.disable_hooks or own.disable_hooks,
-            take_ownership=own.take_ownership,
-            **self._shared(),
-        )
+        """Return the options of an installation."""
+        return self._options(self.install_options or InstallOptions())
 
     def upgrade(self) -> Options:
-        """Return what an upgrade goes by."""
+        """Return the options of an upgrade."""
         own = self.upgrade_options or UpgradeOptions()
-        return Options(
-            create_namespace=(self.install_options or InstallOptions()).create_namespace,
-            disable_hooks=self.disable_hooks or own.disable_hooks,
-            take_ownership=own.take_ownership,
-            cleanup_on_fail=own.cleanup_on_fail,
-            force=own.force,
-            reuse_values=own.reuse_values,
-            reset_values=own.reset_values,
-            reset_then_reuse_values=own.reset_then_reuse_values,
-            upgrade_crds=own.upgrade_crds,
-            max_history=own.max_history,
-            **self._shared(),
-        )
+        install = self.install_options or InstallOptions()
+        return replace(self._options(own), create_namespace=install.create_namespace)
 
     def removal(self) -> Removal:
-        """Return what a removal goes by."""
+        """Return the options of a removal."""
         own = self.uninstall_options or UninstallOptions()
         return Removal(
             keep_history=own.keep_history,
@@ -157,19 +151,16 @@ class HelmOptions(Model):
             timeout_seconds=self.seconds,
         )
 
-    def _shared(self) -> dict[str, Any]:
-        return {
-            "skip_crds": self.skip_crds,
-            "skip_schema_validation": self.skip_schema_validation,
-            "disable_openapi_validation": self.disable_open_api_validation,
-            "wait": self.wait,
-            "wait_for_jobs": self.wait_for_jobs,
-            "run_tests": self.run_tests,
-            "atomic": self.atomic,
-            "timeout_seconds": self.seconds,
-            "labels": self.labels,
-            "description": self.description,
+    def _options(self, own: InstallOptions | UpgradeOptions) -> Options:
+        """Return the options of an action and of all actions, filled by their names."""
+        named = {
+            name: getattr(options, name)
+            for options in (self, own)
+            for name in Options.__struct_fields__
+            if name in type(options).model_fields
         }
+        hooks = self.disable_hooks or own.disable_hooks
+        return Options(**{**named, "disable_hooks": hooks, "timeout_seconds": self.seconds})
 
 
 class HelmChart(Model):

@@ -33,6 +33,7 @@ from bellhop.api.source import EventSource, LabelFilter, ResourceSelector
 from bellhop.api.trigger import EventTrigger
 from bellhop.api.unsupported import KNOWN
 from bellhop.core import sveltos_annotations
+from bellhop.core.gvk import GVK
 from bellhop.core.selector import Requirement, Selector
 from bellhop.documents.document import Document, InvalidDocuments, read_documents
 from bellhop.errors import InvalidError
@@ -93,6 +94,25 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
 }
 
 
+CLUSTER = GVK("lib.projectsveltos.io", "v1beta1", "SveltosCluster")
+"""The kind of which each object registers a cluster: no manifest is stored of it."""
+
+CONFIGURED_KINDS = (
+    *(
+        GVK.parse(versions[0], kind)
+        for kind, (_, versions) in KINDS.items()
+        if kind not in ("EventBasedAddOn", "EventReport")
+    ),
+    CLUSTER,
+)
+"""Kinds that are read where a cluster holds the configuration, in the version that is served."""
+
+
+def is_namespaced(kind: str) -> bool:
+    """Return whether objects of a kind of the configuration have a namespace."""
+    return kind == CLUSTER.kind or KINDS[kind][0].namespaced
+
+
 def parse(document: Document) -> Declaration:
     """Read one document as the kind it says it is.
 
@@ -127,7 +147,7 @@ def _parse_all(documents: Iterable[Document], *, written_now: bool) -> list[Decl
 def of(manifest: dict[str, Any], *, source: str = "manifest") -> Declaration:
     """Read a manifest that is stored, or that is data already.
 
-    What an earlier version accepted is read, although `parse` refuses it by now.
+    It reads all that an earlier version accepted, even if `parse` refuses it by now.
 
     Raises:
         InvalidDocuments: with every mistake of the manifest.
@@ -137,7 +157,7 @@ def of(manifest: dict[str, Any], *, source: str = "manifest") -> Declaration:
 
 
 def key_of(manifest: Mapping[str, Any]) -> DeclarationKey:
-    """Tell which object a manifest of a known kind is, be it valid or not."""
+    """Return the key of a manifest of a known kind, valid or not."""
     kind, metadata = manifest["kind"], manifest["metadata"]
     namespace = str(metadata.get("namespace") or "default") if KINDS[kind][0].namespaced else ""
     return DeclarationKey(kind, namespace, metadata["name"])
@@ -158,12 +178,12 @@ def _read(
     try:
         declaration = model.model_validate(written, context={core_kinds.WRITTEN_NOW: written_now})
     except ValidationError as error:
-        told = [*found.items(), *mistakes(error, model, found)]
+        sentences = [*found.items(), *mistakes(error, model, found)]
     else:
-        told = list(found.items())
+        sentences = list(found.items())
         declaration._written = written  # noqa: SLF001 - the manifest is kept by the one who read it
-    told.sort(key=lambda problem: document.line_of(problem[0]))
-    problems.extend(InvalidError(said, where=document.where(path)) for path, said in told)
+    sentences.sort(key=lambda problem: document.line_of(problem[0]))
+    problems.extend(InvalidError(said, where=document.where(path)) for path, said in sentences)
     return declaration
 
 

@@ -4,13 +4,18 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from bellhop.api.addon import DeploymentType, KustomizationSource, Tier, refuse_two_origins
-from bellhop.api.policy_ref import PolicyRef, ref_of
+from bellhop.api.policy_ref import (
+    DeploymentType,
+    KustomizationSource,
+    PolicyRef,
+    Tier,
+    ref_of,
+    refuse_two_origins,
+)
 from bellhop.api.ref import RemoteUrl, ValueFrom
 from bellhop.core.base import Many, Model
 from bellhop.core.names import NameOrTemplate, NamespaceOrTemplate
-from bellhop.state.kustomization import Kustomization, Substitute
-from bellhop.state.record import Handling
+from bellhop.state.content import Handling, Kustomization, Substitute
 
 
 class KustomizationRef(Model):

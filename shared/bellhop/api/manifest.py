@@ -1,4 +1,4 @@
-"""What every declaration has, and the two kinds of Kubernetes itself that hold add-ons."""
+"""The base of all declarations, and ConfigMaps and Secrets, which hold add-ons."""
 
 import base64
 import binascii
@@ -34,7 +34,7 @@ SERVER_METADATA = (
 
 
 class DeclarationKey(NamedTuple):
-    """Which declaration; `namespace` is empty for kinds that have none."""
+    """The key of a declaration; `namespace` is empty for kinds that have none."""
 
     kind: str
     namespace: str
@@ -42,12 +42,12 @@ class DeclarationKey(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Namespace and name as users write them; the name alone where there is no namespace."""
+        """Namespace and name as users write them; only the name where there is no namespace."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def rule(self) -> str:
-        """What tells it from all that is taken for one sort: a RoleRequest is a profile, too."""
+        """A name that is unique among profiles, of which a RoleRequest is one, too."""
         return f"{ROLE_REQUEST}:{self.name}" if self.kind == ROLE_REQUEST else self.place
 
     def __str__(self) -> str:
@@ -67,12 +67,12 @@ class Declaration(Model):
     """A manifest: what the user wrote, validated, and still able to say it in their words."""
 
     namespaced: ClassVar[bool] = False
-    brings: ClassVar[bool] = False
-    """Whether it takes add-ons to clusters, and may say which."""
+    deploys: ClassVar[bool] = False
+    """True for kinds that deploy add-ons, and may limit which."""
     pauses: ClassVar[str] = ""
     """The annotation that pauses it."""
     for_tenants: ClassVar[bool] = False
-    """Whether it may count with the rights of a service account."""
+    """True for kinds that may count with the rights of a service account."""
 
     api_version: str
     kind: str
@@ -96,22 +96,22 @@ class Declaration(Model):
 
     @property
     def key(self) -> DeclarationKey:
-        """Which declaration this is."""
+        """The key of this declaration."""
         return DeclarationKey(self.kind, self.namespace, self.name)
 
     @property
     def place(self) -> str:
-        """Namespace and name, or the name alone, as users write them."""
+        """Namespace and name, or only the name, as users write them."""
         return self.key.place
 
     @property
     def rule(self) -> str:
-        """What tells it from others of its sort."""
+        """A name that is unique among triggers, or among profiles."""
         return self.key.rule
 
     @property
     def allow(self) -> str:
-        """What it may bring to clusters, as `read_allow` reads it; empty for everything."""
+        """The kinds that it may deploy, as `read_allow` reads it; empty for everything."""
         return self.annotations.get(ALLOW, "")
 
     @property
@@ -121,22 +121,22 @@ class Declaration(Model):
 
     @property
     def paused(self) -> bool:
-        """Tell whether what it made is to stay as it is; any value says so, as in Sveltos."""
+        """Return whether its results stay as they are; any value says so, as in Sveltos."""
         return self.pauses != "" and self.pauses in self.annotations
 
     @model_validator(mode="after")
-    def _says_what_it_brings(self) -> Self:
-        if ALLOW in self.annotations and not self.brings:
+    def _may_limit_add_ons(self) -> Self:
+        if ALLOW in self.annotations and not self.deploys:
             raise mistake(f"{ALLOW} has no meaning here; it belongs on a trigger or profile")
         return self
 
     @property
     def written(self) -> dict[str, Any]:
-        """The object as it was written, less what an API server had added; to be read alone."""
+        """The object as it was written, without additions of an API server; not to be changed."""
         return self._written
 
     def manifest(self) -> dict[str, Any]:
-        """Give the object back as it was written, for who may change it."""
+        """Return a copy of the object as it was written."""
         return copy.deepcopy(self._written)
 
 

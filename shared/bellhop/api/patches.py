@@ -7,20 +7,20 @@ from pydantic import AfterValidator, Field, model_validator
 from bellhop.core.base import Many, Model, mistake
 from bellhop.core.names import Text
 from bellhop.core.selector import Selector
-from bellhop.state.record import ALL, Exclusion, PatchText, Target
+from bellhop.state.content import ALL, Exclusion, PatchText, Target
 
 _NAMING = frozenset({"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"})
 
 
 def _pointer(path: str) -> str:
-    """See that a path leads to a field that may be another's: of what names an object none may."""
+    """Check that a path leads to a field that others may own: no field of a name may be theirs."""
     if not path.startswith("/") or path == "/" or path in _NAMING:
         raise mistake(f"{path!r} is not a path that can be left to others; write /spec/replicas")
     return path
 
 
 class PatchTarget(Model):
-    """Which rendered objects; all but the selectors are regular expressions."""
+    """Conditions on rendered objects: regular expressions, and two selectors."""
 
     group: str = ""
     version: str = ""
@@ -71,12 +71,12 @@ class DriftExclusion(Model):
     target: PatchTarget | None = None
 
     def exclusion(self) -> Exclusion:
-        """Return it as it is kept."""
+        """Return it as it is stored."""
         return Exclusion(tuple(self.paths), self.target.record() if self.target else ALL)
 
 
 def _pattern_problem(pattern: str) -> str:
-    """Say what is wrong with a regular expression; nothing when it is right, or not there."""
+    """Return the error in a regular expression; empty if it has none."""
     if not pattern:
         return ""
     import re2  # noqa: PLC0415 - 4 ms, of use only to targets by name
@@ -86,7 +86,7 @@ def _pattern_problem(pattern: str) -> str:
     try:
         re2.compile(pattern, options)
     except re2.error as error:
-        told = error.args[0] if error.args else ""
-        text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        said = error.args[0] if error.args else ""
+        text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         return f"{text} in {pattern!r}"
     return ""

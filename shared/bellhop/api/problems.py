@@ -1,4 +1,4 @@
-"""The validator's findings, told as sentences that name the place and what to write instead."""
+"""Errors of the validator as sentences that name the place and the correction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TYPES = {
     dict: "a mapping",
     type(None): "nothing",
 }
-_WANTED = {
+_EXPECTED = {
     "string_type": "a string",
     "int_type": "a whole number",
     "bool_type": "true or false",
@@ -35,7 +35,7 @@ _WANTED = {
 def mistakes(
     error: ValidationError, model: type[BaseModel], refused: Iterable[Path]
 ) -> Iterator[tuple[Path, str]]:
-    """Tell every finding; nothing is said below a field that is refused as a whole."""
+    """Yield every mistake, but none below a field that is refused as a whole."""
     seen: set[tuple[Path, str]] = set()
     details = error.errors(include_url=False, include_context=True)
     misspelt = {_meant(detail["loc"], model) for detail in details if _is_unknown(detail)}
@@ -105,22 +105,22 @@ def _known_beside(path: Path, model: type[BaseModel]) -> list[str]:
 
 def _sentence(detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:
     kind = detail["type"]
-    if kind in _WANTED:
-        return _wrong_type(_WANTED[kind], detail["input"])
-    tell = _TOLD.get(kind)
-    return tell(detail, path, model) if tell else detail["msg"]
+    if kind in _EXPECTED:
+        return _wrong_type(_EXPECTED[kind], detail["input"])
+    describe = _SENTENCES.get(kind)
+    return describe(detail, path, model) if describe else detail["msg"]
 
 
-def _wrong_type(wanted: str, given: Any) -> str:
+def _wrong_type(expected: str, given: Any) -> str:
     hint = ""
-    if wanted == "a string" and isinstance(given, bool | int | float):
+    if expected == "a string" and isinstance(given, bool | int | float):
         hint = "; put it in quotes"
-    elif isinstance(given, str) and wanted in {"a whole number", "true or false"}:
+    elif isinstance(given, str) and expected in {"a whole number", "true or false"}:
         hint = "; take the quotes away"
     found = _TYPES.get(type(given), "something else")
-    if wanted == "a whole number" and isinstance(given, float):
+    if expected == "a whole number" and isinstance(given, float):
         found = "a fraction"
-    return f"this must be {wanted}, not {found}{hint}"
+    return f"this must be {expected}, not {found}{hint}"
 
 
 def _unknown(_detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:
@@ -143,7 +143,7 @@ def _enumerated(detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str
     return f"{given!r} is not one of {', '.join(choices)}{guess}"
 
 
-_TOLD: dict[str, Callable[[ErrorDetails, Path, type[BaseModel]], str]] = {
+_SENTENCES: dict[str, Callable[[ErrorDetails, Path, type[BaseModel]], str]] = {
     "mistake": lambda detail, _path, _model: detail["ctx"]["sentence"],
     "missing": lambda _detail, path, _model: f"the field '{path[-1]}' is missing",
     "extra_forbidden": _unknown,

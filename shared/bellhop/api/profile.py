@@ -1,27 +1,23 @@
 """ClusterProfile and Profile: which add-ons belong on which clusters."""
 
-from collections.abc import Iterable
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from msgspec.structs import replace
 from pydantic import AfterValidator, Field
 
 from bellhop.api.addon import (
+    AddonDeclaration,
     AddonSpec,
-    ChartRef,
     ClusterRef,
     ClusterReference,
-    KustomizationSource,
     NearReference,
 )
-from bellhop.api.manifest import Declaration
-from bellhop.api.policy_ref import PolicyRef
 from bellhop.core.base import Many, mistake
 from bellhop.core.names import Text
 from bellhop.core.selector import Selector
 from bellhop.core.sveltos_annotations import PROFILE_PAUSED
-from bellhop.state.check import Check
-from bellhop.state.record import Cluster, Reading, Sync
-from bellhop.state.rollout import Rollout
+from bellhop.state.cluster import Cluster
+from bellhop.state.profile import AddonPolicy, Rollout
 
 
 def _own_name(name: str) -> str:
@@ -40,12 +36,21 @@ class ClusterProfileSpec(AddonSpec):
     max_consecutive_failures: int | None = Field(default=None, ge=1, le=2**31 - 1)
     transition_from: Many[Annotated[Text, AfterValidator(_own_name)]] = ()
 
+    @classmethod
+    def write_policy(cls, policy: AddonPolicy) -> dict[str, Any]:
+        """Return the fields of a manifest that make a policy."""
+        rollout = policy.rollout
+        stopped = {
+            "transition_from": [each.rpartition("/")[2] for each in rollout.replaces],
+            "continue_on_error": rollout.continues,
+            "max_consecutive_failures": rollout.most_failures or None,
+        }
+        return super().write_policy(policy) | cls.write(stopped)
 
-class ClusterProfile(Declaration):
+
+class ClusterProfile(AddonDeclaration):
     """Add-ons, and the clusters they belong on: selected, named, or both."""
 
-    brings: ClassVar[bool] = True
-    for_tenants: ClassVar[bool] = True
     pauses: ClassVar[str] = PROFILE_PAUSED
     refs_field: ClassVar[str] = "policyRefs"
     """The field in which its ConfigMaps and Secrets are named."""
@@ -53,8 +58,8 @@ class ClusterProfile(Declaration):
     spec: ClusterProfileSpec
 
     @property
-    def asked(self) -> ClusterProfileSpec:
-        """What it asks for; a RoleRequest says it in words of its own."""
+    def addons(self) -> ClusterProfileSpec:
+        """The add-ons and their roll-out, in which a RoleRequest says its own fields, too."""
         return self.spec
 
     @property
@@ -64,122 +69,39 @@ class ClusterProfile(Declaration):
 
     @property
     def cluster_selector(self) -> Selector:
-        """Which clusters; an empty selector matches none."""
-        return self.asked.cluster_selector
+        """The clusters that are selected; an empty selector matches none."""
+        return self.addons.cluster_selector
 
     @property
     def cluster_refs(self) -> tuple[ClusterRef, ...]:
         """The clusters that are named, beside those that are selected."""
         return tuple(
-            ClusterRef(self.namespace or ref.namespace, ref.name) for ref in self.asked.cluster_refs
+            ClusterRef(self.namespace or ref.namespace, ref.name)
+            for ref in self.addons.cluster_refs
         )
 
     @property
     def cluster_sets(self) -> tuple[str, ...]:
         """The places of the sets whose clusters get the add-ons, too."""
-        sets = self.asked.set_refs
+        sets = self.addons.set_refs
         return tuple(f"{self.namespace}/{each}" for each in sets) if self.namespace else sets
 
-    @property
-    def policy_refs(self) -> tuple[PolicyRef, ...]:
-        """What has the manifests of the add-ons, in its order."""
-        return self._own(self.asked.refs())
-
-    @property
-    def charts(self) -> tuple[ChartRef, ...]:
-        """The Helm charts, in their order."""
-        return tuple(each.within(self.namespace) for each in self.asked.charts())
-
-    @property
-    def kustomizations(self) -> tuple[KustomizationSource, ...]:
-        """The kustomizations, in their order."""
-        return tuple(each.within(self.namespace) for each in self.asked.kustomizations())
-
-    @property
-    def patch_refs(self) -> tuple[PolicyRef, ...]:
-        """The ConfigMaps and Secrets that hold patches, in their order."""
-        return self._own(self.asked.patch_refs())
-
-    def _own(self, refs: tuple[PolicyRef, ...]) -> tuple[PolicyRef, ...]:
-        if not self.namespace:
-            return refs
-        return tuple(each._replace(namespace=self.namespace) for each in refs)
-
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        """The objects that templates of deploy time read."""
-        found = self.asked.readings()
-        if not self.namespace:
-            return found
-        return tuple(each.within(self.namespace) for each in found)
-
     def reaches(self, cluster: Cluster) -> bool:
-        """Tell whether it may go to a cluster, be it selected or not."""
+        """Return whether it may go to a cluster, be it selected or not."""
         return self.namespace in ("", cluster.namespace)
-
-    @property
-    def holder_refs(self) -> tuple[PolicyRef, ...]:
-        """All ConfigMaps and Secrets that it is rendered from, or checked with."""
-        charts = (ref for each in self.charts for ref in each.refs)
-        kustomizations = (ref for each in self.kustomizations for ref in each.refs)
-        held = (each for each in self.policy_refs if each.files is None)
-        beside = self._own((*self.asked.check_refs(), *self.asked.login_refs()))
-        return (*held, *self.patch_refs, *charts, *kustomizations, *beside)
-
-    @property
-    def local(self) -> bool:
-        """Tell whether any of the add-ons is brought to the cluster `mgmt/mgmt`."""
-        return self.asked.local
-
-    @property
-    def leaves_policies(self) -> bool:
-        """Tell whether add-ons stay on a cluster that no longer matches."""
-        return self.asked.stop_matching_behavior == "LeavePolicies"
-
-    @property
-    def tier(self) -> int:
-        """Who wins a conflict: the lower number."""
-        return self.asked.tier
-
-    @property
-    def sync(self) -> Sync:
-        """Whether it is applied, or only tried dry."""
-        return self.asked.sync
-
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """What must be so in a cluster before and after it is brought, and taken back."""
-        found = self.asked.checks()
-        return tuple(each.within(self.namespace) for each in found) if self.namespace else found
-
-    @property
-    def continue_on_conflict(self) -> bool:
-        """Tell whether the rest is deployed when an object has another owner."""
-        return self.asked.continue_on_conflict
-
-    @property
-    def after(self) -> tuple[str, ...]:
-        """The places of the profiles that it comes after in each cluster."""
-        return self._places(self.asked.depends_on)
 
     @property
     def replaces(self) -> tuple[str, ...]:
         """The places of the profiles whose objects it takes over."""
-        return self._places(self.asked.transition_from)
-
-    def _places(self, names: Iterable[str]) -> tuple[str, ...]:
-        named = tuple(dict.fromkeys(names))
-        return tuple(f"{self.namespace}/{each}" for each in named) if self.namespace else named
+        return self._places(self.addons.transition_from)
 
     @property
     def rollout(self) -> Rollout:
-        """What it waits for in a cluster, what stops it there, and what it restarts."""
-        return Rollout(
-            continues=self.asked.continue_on_error,
-            most_failures=self.asked.max_consecutive_failures or 0,
-            after=self.after,
-            share=self.asked.share,
-            reloads=self.asked.reloader,
+        """Its dependencies, its limits, and the profiles that it replaces."""
+        return replace(
+            super().rollout,
+            continues=self.addons.continue_on_error,
+            most_failures=self.addons.max_consecutive_failures or 0,
             replaces=self.replaces,
         )
 
@@ -193,11 +115,7 @@ class ProfileSpec(ClusterProfileSpec):
 
 
 class NamespacedProfile(ClusterProfile):
-    """A Profile: as a ClusterProfile, for the clusters of its own namespace alone.
-
-    All that it names, be it clusters, sets, ConfigMaps, Secrets or what templates read, it names
-    there, whatever namespace is written: so Sveltos has it (addon-controller, profile_controller).
-    """
+    """A Profile: a ClusterProfile for the clusters of its own namespace."""
 
     namespaced: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""How manifests point at what is not built yet: remote files, other objects, generators."""
+"""References of manifests: to remote files, to other objects, and generators."""
 
 from typing import Annotated, Literal, Self
 

@@ -31,9 +31,9 @@ def event_report(
 ) -> dict[str, Any]:
     """Make the manifest of a report from the objects that match, in their order.
 
-    CloudEvents are told whole in any case, and are none of its resources.
+    CloudEvents are reported whole in any case, and are none of its resources.
     """
-    heard = [each["event"] for each in resources if "event" in each and _is_event(each)]
+    cloud_events = [each["event"] for each in resources if "event" in each and _is_event(each)]
     resources = [each for each in resources if not _is_event(each)]
     spec: dict[str, Any] = {
         "clusterName": cluster_name,
@@ -45,8 +45,10 @@ def event_report(
     if collect and resources:
         joined = "".join(f"{_compact(resource)}\n---" for resource in resources)
         spec["resources"] = base64.b64encode(joined.encode()).decode()
-    if heard:
-        spec["cloudEvents"] = [base64.b64encode(_compact(each).encode()).decode() for each in heard]
+    if cloud_events:
+        spec["cloudEvents"] = [
+            base64.b64encode(_compact(each).encode()).decode() for each in cloud_events
+        ]
     return {
         "apiVersion": API_VERSION,
         "kind": "EventReport",

@@ -1,6 +1,6 @@
 """RoleRequest: rights that a service account gets in selected clusters.
 
-It is a profile of a kind: what it brings are the account, the roles that its roleRefs hold and a
+It is a profile of a kind: it deploys the account, the roles that its roleRefs hold and a
 binding of each, and all that holds of profiles holds of it.
 """
 
@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from bellhop.api.addon import ContentKind, PolicyRefSpec
+from bellhop.api.addon import ContentKind
+from bellhop.api.policy_ref import PolicyRefSpec
 from bellhop.api.profile import ClusterProfile, ClusterProfileSpec
 from bellhop.core.base import Many, Model, mistake
 from bellhop.core.names import Name, NameOrTemplate, Namespace, NamespaceOrTemplate
@@ -36,7 +37,7 @@ class RoleRequestSpec(Model):
     @model_validator(mode="before")
     @classmethod
     def _refuse_first_name(cls, data: Any) -> Any:
-        """Tell what to write for `admin`, which the oldest RoleRequests have: it names no account.
+        """Refuse `admin`, which the oldest RoleRequests have, since it names no account.
 
         Source: Sveltos' libsveltos, `RoleRequestSpec` of its first releases.
         """
@@ -51,19 +52,19 @@ class RoleRequestSpec(Model):
 class RoleRequest(ClusterProfile):
     """Roles, and the service account that has them in the clusters that are selected.
 
-    It counts with Bellhop's own rights: a tenant gives himself none. What others change of it is
-    put back.
+    It counts with Bellhop's own rights: a tenant gives himself none. Changes by
+    others are corrected.
     """
 
     for_tenants: ClassVar[bool] = False
     refs_field: ClassVar[str] = "roleRefs"
 
-    # What a profile says by its spec is read from `asked`.
+    # What a profile says by its spec is read from `addons`.
     spec: RoleRequestSpec  # type: ignore[assignment]
 
     @cached_property
-    def asked(self) -> ClusterProfileSpec:
-        """What it asks for, as a ClusterProfile would say it."""
+    def addons(self) -> ClusterProfileSpec:
+        """The add-ons of a ClusterProfile that does the same."""
         return ClusterProfileSpec(
             cluster_selector=self.spec.cluster_selector,
             policy_refs=tuple(

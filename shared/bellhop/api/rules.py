@@ -1,4 +1,4 @@
-"""Conditions that few sources have: CEL, and which CloudEvents count."""
+"""Conditions that few sources have: CEL rules, and filters of CloudEvents."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ class CelRule(Model):
 
 
 class MessagingMatch(Model):
-    """Which CloudEvents count: by their attributes, and by their data with Lua or CEL."""
+    """A filter of CloudEvents: by their attributes, and by their data with Lua or CEL."""
 
     subject: Pattern = ""
     cloud_event_source: Pattern = ""

@@ -15,7 +15,7 @@ from bellhop.core.base import Later, Many, Model, mistake
 from bellhop.core.gvk import CLOUD_EVENT, GVK
 from bellhop.core.names import Namespace, Text, label_key_problem, label_value_problem
 from bellhop.core.selector import Selector
-from bellhop.state.record import Criterion
+from bellhop.state.ingest_policy import Criterion
 
 if TYPE_CHECKING:
     from bellhop.api.rules import CelRule, MessagingMatch
@@ -116,7 +116,7 @@ class EventSourceSpec(_Selecting):
 OWN_WRITES = "bellhop.dev/own-writes"
 """The annotation of a source that asks for what Bellhop applies itself, as soon as it does."""
 
-_RING = "ring"
+_SEND_EVENTS = "ring"
 
 CLOUD_EVENT_TTL = "bellhop.dev/cloud-event-ttl"
 """The annotation of a source that forgets a CloudEvent so long after it came, as in 24h."""
@@ -131,7 +131,7 @@ def _alias(field: str) -> str:
 
 
 class ResourceSelector(Struct, frozen=True):
-    """Which objects of one kind; empty fields ask nothing.
+    """A selector of objects of one kind; empty fields ask nothing.
 
     Of `script`, which is Lua, and `rules`, which are CEL, one has to say yes if there are any.
     Objects that are being deleted are among them where `deleting` says so.
@@ -148,7 +148,7 @@ class ResourceSelector(Struct, frozen=True):
 
 
 class MessageSelector(Struct, frozen=True):
-    """Which CloudEvents: by their attributes, then by `script` or `rules` if there are any."""
+    """A filter of CloudEvents: by attributes, then by `script` or `rules` if there are any."""
 
     criterion: Criterion
     script: str = ""
@@ -156,7 +156,7 @@ class MessageSelector(Struct, frozen=True):
 
 
 class EventSource(Declaration):
-    """Which objects are an event, and whether they are collected whole."""
+    """The objects that are events, and the way in which they are reported."""
 
     for_tenants: ClassVar[bool] = True
 
@@ -175,14 +175,14 @@ class EventSource(Declaration):
     @cached_property
     def kinds(self) -> frozenset[GVK]:
         """Name the kinds of which the source selects objects, CloudEvents among them."""
-        heard = (CLOUD_EVENT,) if self.messages else ()
-        return frozenset((*(selector.gvk for selector in self.selectors), *heard))
+        events = (CLOUD_EVENT,) if self.messages else ()
+        return frozenset((*(selector.gvk for selector in self.selectors), *events))
 
     @cached_property
     def scripted(self) -> bool:
-        """Tell whether a script or a rule is run over an object, which may take long."""
-        own, told = self.selectors, self.messages
-        return any(x.script or x.rules for x in own) or any(x.script or x.rules for x in told)
+        """Return whether a script or a rule is run over an object, which may take long."""
+        own, events = self.selectors, self.messages
+        return any(x.script or x.rules for x in own) or any(x.script or x.rules for x in events)
 
     @property
     def cloud_event_ttl(self) -> timedelta | None:
@@ -192,14 +192,14 @@ class EventSource(Declaration):
 
     @property
     def asks_own_writes(self) -> bool:
-        """Tell whether what Bellhop applies itself is to ring for it as others' writes do."""
+        """Return whether objects that Bellhop applies are events as others' are."""
         return OWN_WRITES in self.annotations
 
     @model_validator(mode="after")
-    def _says_what_rings(self) -> Self:
-        asked = self.annotations.get(OWN_WRITES, _RING)
-        if asked != _RING:
-            raise mistake(f"{OWN_WRITES} is {asked!r}; it is {_RING!r}, or left out")
+    def _check_annotations(self) -> Self:
+        asked = self.annotations.get(OWN_WRITES, _SEND_EVENTS)
+        if asked != _SEND_EVENTS:
+            raise mistake(f"{OWN_WRITES} is {asked!r}; it is {_SEND_EVENTS!r}, or left out")
         ttl = self.annotations.get(CLOUD_EVENT_TTL)
         if ttl is not None and not _duration(ttl):
             raise mistake(f"{CLOUD_EVENT_TTL} is {ttl[:40]!r}; write it like '24h' or '1h30m'")
@@ -212,7 +212,7 @@ class EventSource(Declaration):
 
     @property
     def collect_resources(self) -> bool:
-        """Tell whether the whole objects go into the report."""
+        """Return whether the whole objects go into the report."""
         return self.spec.collect_resources
 
     @property

@@ -1,21 +1,17 @@
-"""EventTrigger, and EventBasedAddOn as it was called first: which events bring which add-ons."""
+"""EventTrigger, and its first name EventBasedAddOn: the add-ons that events deploy."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from bellhop.api.addon import AddonSpec, ChartRef, ContentKind, GeneratorRef, KustomizationSource
-from bellhop.api.manifest import Declaration
-from bellhop.api.policy_ref import PolicyRef
+from bellhop.api.addon import AddonDeclaration, AddonSpec, ContentKind
+from bellhop.api.policy_ref import GeneratorRef, PolicyRef
 from bellhop.core.base import Later, Many, mistake
 from bellhop.core.names import NameOrTemplate, Text, is_template
 from bellhop.core.selector import Selector
 from bellhop.core.sveltos_annotations import TRIGGER_PAUSED
 from bellhop.errors import InvalidError
-from bellhop.state.check import Check
-from bellhop.state.record import Reading, Sync
-from bellhop.state.rollout import Rollout
 
 if TYPE_CHECKING:
     from bellhop.api.ref import Generator, ObjectReference
@@ -50,33 +46,31 @@ class EventTriggerSpec(AddonSpec):
         return self
 
 
-class EventTrigger(Declaration):
-    """Which events, in which clusters, bring which add-ons where."""
+class EventTrigger(AddonDeclaration):
+    """The add-ons that events of one source deploy, and the clusters of both."""
 
-    brings: ClassVar[bool] = True
-    for_tenants: ClassVar[bool] = True
     pauses: ClassVar[str] = TRIGGER_PAUSED
 
     spec: EventTriggerSpec
 
     @property
     def era_always_renders(self) -> bool:
-        """Tell whether contents are rendered with event data whatever their annotations say."""
+        """Return whether contents are rendered with event data whatever their annotations say."""
         return self.kind == "EventBasedAddOn" or self.api_version.endswith("/v1alpha1")
 
     @property
     def source_selector(self) -> Selector:
-        """Which clusters are watched; an empty selector matches none."""
+        """The clusters whose events count; an empty selector matches none."""
         return self.spec.source_cluster_selector
 
     @property
     def cluster_sets(self) -> tuple[str, ...]:
-        """The ClusterSets whose clusters are watched, too."""
+        """The ClusterSets whose clusters' events count, too."""
         return self.spec.cluster_set_refs
 
     @property
     def destination_selector(self) -> Selector | None:
-        """Which clusters get the add-ons; None selects none.
+        """The clusters that get the add-ons; None selects none.
 
         An empty selector asks for nothing: every client in Go writes one that was left out.
         """
@@ -91,7 +85,7 @@ class EventTrigger(Declaration):
 
     @property
     def stays_home(self) -> bool:
-        """Tell whether the cluster of the event gets the add-ons, since no other is asked for."""
+        """Return whether the cluster of the event gets the add-ons, since no other is asked for."""
         return self.destination_selector is None and self.destination_cluster is None
 
     @property
@@ -101,37 +95,17 @@ class EventTrigger(Declaration):
 
     @property
     def cloud_event_action(self) -> str:
-        """What a CloudEvent does: Create or Delete, or a template of one of them."""
+        """The effect of a CloudEvent: Create or Delete, or a template of one of them."""
         return self.spec.cloud_event_action
 
     @property
     def one_for_event(self) -> bool:
-        """Tell whether each match gets a profile, rather than all matches one."""
+        """Return whether each match gets a profile, rather than all matches one."""
         return self.spec.one_for_event
 
     @property
-    def policy_refs(self) -> tuple[PolicyRef, ...]:
-        """What has the manifests of the add-ons, in its order."""
-        return self.spec.refs()
-
-    @property
-    def charts(self) -> tuple[ChartRef, ...]:
-        """The Helm charts, in their order."""
-        return self.spec.charts()
-
-    @property
-    def kustomizations(self) -> tuple[KustomizationSource, ...]:
-        """The kustomizations, in their order."""
-        return self.spec.kustomizations()
-
-    @property
-    def patch_refs(self) -> tuple[PolicyRef, ...]:
-        """The ConfigMaps and Secrets that hold patches, in their order."""
-        return self.spec.patch_refs()
-
-    @property
     def generators(self) -> tuple[GeneratorRef, ...]:
-        """What is rendered into ConfigMaps and Secrets of their own, ConfigMaps first."""
+        """The generators of ConfigMaps and Secrets, ConfigMaps first."""
         asked: tuple[tuple[ContentKind, tuple[Generator, ...]], ...] = (
             ("ConfigMap", self.spec.config_map_generator),
             ("Secret", self.spec.secret_generator),
@@ -146,60 +120,8 @@ class EventTrigger(Declaration):
             for each in generators
         )
 
-    @property
-    def readings(self) -> tuple[Reading, ...]:
-        """The objects that templates of deploy time read."""
-        return self.spec.readings()
-
-    @property
-    def holder_refs(self) -> tuple[PolicyRef, ...]:
-        """All ConfigMaps and Secrets that it is rendered from, or its profiles checked with."""
-        charts = (ref for each in self.charts for ref in each.refs)
-        kustomizations = (ref for each in self.kustomizations for ref in each.refs)
-        held = (each for each in self.policy_refs if each.files is None)
-        deployed = (*held, *self.patch_refs, *charts, *kustomizations, *self.spec.login_refs())
-        generators = (each.ref for each in self.generators)
-        return (*deployed, *generators, *self.spec.check_refs())
-
-    @property
-    def local(self) -> bool:
-        """Tell whether any of the add-ons is brought to the cluster `mgmt/mgmt`."""
-        return self.spec.local
-
-    @property
-    def leaves_policies(self) -> bool:
-        """Tell whether add-ons stay when nothing matches any more."""
-        return self.spec.stop_matching_behavior == "LeavePolicies"
-
-    @property
-    def tier(self) -> int:
-        """Who wins a conflict: the lower number."""
-        return self.spec.tier
-
-    @property
-    def sync(self) -> Sync:
-        """Whether it is applied, or only tried dry."""
-        return self.spec.sync
-
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """What must be so in a cluster before and after it is brought, and taken back."""
-        return self.spec.checks()
-
-    @property
-    def continue_on_conflict(self) -> bool:
-        """Tell whether the rest is deployed when an object has another owner."""
-        return self.spec.continue_on_conflict
-
-    @property
-    def after(self) -> tuple[str, ...]:
-        """The ClusterProfiles that its profiles come after in each cluster."""
-        return tuple(dict.fromkeys(self.spec.depends_on))
-
-    @property
-    def rollout(self) -> Rollout:
-        """What its profiles wait for in a cluster, and what they restart there."""
-        return Rollout(after=self.after, share=self.spec.share, reloads=self.spec.reloader)
+    def _find_holder_refs(self) -> tuple[PolicyRef, ...]:
+        return (*super()._find_holder_refs(), *(each.ref for each in self.generators))
 
     def refuse_change(self, old: "EventTrigger") -> None:
         """Refuse what may not change once it was applied.

@@ -1,8 +1,8 @@
-"""What the kinds can say and Bellhop does not do yet, with the sentence that refuses it.
+"""Fields of the kinds that Bellhop does not support yet, with the sentence that refuses each.
 
-A path may end in `=VALUE`, which refuses that value of the field alone. A field at its default
-asks for nothing and is never refused. Whoever builds a feature takes its lines out, and
-`docs/reference/kinds.md` follows.
+A path may end in `=VALUE`, which refuses only that value of the field. A field at its default
+asks for nothing and is never refused. The change that builds a feature removes its lines;
+`docs/reference/kinds.md` is generated from the rest.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Reads the catalog, and keeps of it what is not out of date.
+"""Cache of the catalog, which reads only what is out of date.
 
-a share of the revision says nothing new ──────────► what is at hand
+a share of the revision is unchanged ──────────────► the cached catalog
 
-the revision ─┬─ the rules' mark is the one at hand ────► the same rules, parsed
-              │    └ another ─► what was declared since, beside the rules at hand or those of
+the revision ─┬─ the mark of rules is the cached one ───► the same rules, parsed
+              │    └ another ─► manifests changed since, beside the cached rules or those of
               │                 the blob; or all manifests. Unchanged ones are not parsed again
-              └─ the clusters' mark is the one at hand ─► the same clusters
-                   └ another ─► one query; answers about clusters that did not change stand.
-                     What sets with maxReplicas have chosen, if any has, is one more
+              └─ the mark of clusters is the cached one ─► the same clusters
+                   └ another ─► one query; answers about unchanged clusters stay cached.
+                     The selections of sets with maxReplicas are another query, if there are any
 
-A mark is that of `declared.Revision`; how the snapshot is written is told in `snapshot`.
+A mark is one of `CatalogRevision`; `snapshot` describes how the snapshot is written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from bellhop.api.kind_names import RULES
 from bellhop.api.kinds import (
     ClusterSet,
     ConfigMap,
@@ -29,15 +28,16 @@ from bellhop.api.kinds import (
     key_of,
     of,
 )
+from bellhop.api.names import RULES
 from bellhop.catalog.catalog import Catalog
-from bellhop.catalog.records.manifests import Manifest, Revision
+from bellhop.catalog.records import Manifest, Revision
 from bellhop.errors import MissingError
-from bellhop.state.record import Cluster, SetSelection
+from bellhop.state.cluster import Cluster, SetSelection
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
 _FEW = 8
-"""Rules read one by one beside a blob; it is written anew when there are more."""
+"""Rules that are read one by one beside a blob; with more, the blob is written again."""
 
 _HOLDERS = 256
 """ConfigMaps and Secrets kept in memory; one may take a megabyte."""
@@ -46,7 +46,7 @@ _HOLDERS = 256
 Rules = Mapping[DeclarationKey, tuple[Manifest, Declaration]]
 
 Written = Mapping[str, Declaration]
-"""What was just written, by the tokens of the writes: while those are there nobody opens it."""
+"""Rules just written, by the tokens of the writes: as long as these are stored, none is read."""
 
 
 class _Known(Struct, frozen=True):
@@ -59,7 +59,7 @@ class _Known(Struct, frozen=True):
 
 
 _NOTHING = _Known(Revision(-1, "-", "-"), {}, {}, Catalog(0, (), (), (), ()))
-"""Of marks that nobody draws."""
+"""A revision whose marks no writer draws."""
 
 
 class Catalogs:
@@ -76,27 +76,32 @@ class Catalogs:
         """Return the catalog of the current revision.
 
         Raises:
-            MissingError: something that it is made of is lost. What is not known is not taken
-                for deleted: nothing is decided until that is declared again, or deleted.
+            MissingError: some content of it is lost. It does not count as deleted: nothing is
+                decided until it is applied again, or deleted.
         """
-        return self._current().catalog
+        return self._read_current().catalog
+
+    @property
+    def latest(self) -> Catalog:
+        """The catalog that was read last in this process; nothing is read now."""
+        return self._newest.catalog
 
     def known(self, written: Written | None = None) -> Catalog:
-        """Return the current catalog without what is lost, for who is about to cure that.
+        """Return the current catalog without lost content, for callers that restore it.
 
-        What was just `written`, and is still there, is not parsed again.
+        Rules that were just `written`, and are still stored, are not parsed again.
         """
         try:
-            return self._current(written).catalog
+            return self._read_current(written).catalog
         except MissingError:
             return self._read(self.records.catalog.read(), {}, whole=False).catalog
 
     def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
-        """Read a ConfigMap or Secret that users declared, once as long as none changes.
+        """Read a ConfigMap or Secret that users applied, once as long as none changes.
 
-        As it is for whoever has read the catalog before: its revision is not read again.
+        It is as new as the catalog that the caller has read: the revision is not read again.
         """
-        newest = self._newest if self._newest is not _NOTHING else self._current()
+        newest = self._newest if self._newest is not _NOTHING else self._read_current()
         mark = newest.revision.declared
         with self._lock:
             if self._held_for != mark or len(self._holders) >= _HOLDERS:
@@ -115,7 +120,7 @@ class Catalogs:
         assert isinstance(holder, ConfigMap | Secret)
         return holder
 
-    def _current(self, written: Written | None = None) -> _Known:
+    def _read_current(self, written: Written | None = None) -> _Known:
         newest = self._newest
         if newest is not _NOTHING and self.records.catalog.stands(newest.revision.number):
             return newest
@@ -130,19 +135,19 @@ class Catalogs:
     def _read(self, revision: Revision, written: Written, *, whole: bool = True) -> _Known:
         """Read what changed since the newest catalog, rules first.
 
-        What is at hand is at least as new as the marks it was read for.
+        Cached rules are at least as new as the marks they were read for.
         """
         newest = self._newest
         same_rules = newest.revision.declared == revision.declared
         rules = newest.rules
         if not same_rules:
-            rules = self._rules(revision, written, whole=whole)
+            rules = self._read_rules(revision, written, whole=whole)
         clusters = newest.clusters
         if newest.revision.clusters != revision.clusters:
             clusters = self.records.clusters.since(clusters)
         values = [kept.value for kept in clusters.values()]
         changed = {} if same_rules else _changed(newest.rules, rules)
-        choices = self._choices(newest.catalog, changed.values())
+        choices = self._read_selections(newest.catalog, changed.values())
         if same_rules:
             catalog = newest.catalog.with_clusters(revision.number, values, choices)
         else:
@@ -150,7 +155,7 @@ class Catalogs:
         catalog.declared = revision.declared
         return _Known(revision, rules, clusters, catalog)
 
-    def _choices(
+    def _read_selections(
         self, earlier: Catalog, changed: Iterable[Declaration | None]
     ) -> dict[str, SetSelection]:
         """Read what sets have chosen, where any may choose; a choice changes the clusters' mark."""
@@ -158,7 +163,7 @@ class Catalogs:
             return {place: kept.value for place, kept in self.records.choices.all().items()}
         return {}
 
-    def _rules(self, revision: Revision, written: Written, *, whole: bool) -> Rules:
+    def _read_rules(self, revision: Revision, written: Written, *, whole: bool) -> Rules:
         """Read the rules that changed, or all; without `whole`, those that are not lost."""
         rules = dict(self._newest.rules)
         parsed = rules | {each.key: (each.written, each) for each in written.values()}
@@ -168,16 +173,16 @@ class Catalogs:
         if since is None:
             kept = self.records.snapshot.get(revision, RULES) if few else None
             few, since = kept is not None, unlaid if kept is not None else None
-            found = _listed(kept) if kept else self._manifests(written, whole=whole)
+            found = _listed(kept) if kept else self._read_manifests(written, whole=whole)
             rules = _parsed(found, parsed)
         for key in {DeclarationKey(*each) for each in since or () if each[0] in RULES}:
             rules.pop(key, None)
-            rules |= _parsed(self._manifest(key, whole=whole), parsed)
+            rules |= _parsed(self._read_manifest(key, whole=whole), parsed)
         if whole and not few:
-            self._lay_down(revision, rules)
+            self._write_blob(revision, rules)
         return rules
 
-    def _manifests(self, written: Written, *, whole: bool) -> Iterator[Manifest]:
+    def _read_manifests(self, written: Written, *, whole: bool) -> Iterator[Manifest]:
         manifests = self.records.manifests
         at_hand = {token: each.written for token, each in written.items()}
         for kind in RULES:
@@ -186,7 +191,7 @@ class Catalogs:
             else:
                 yield from (each for _, each in manifests.listed(kind) if each)
 
-    def _manifest(self, key: DeclarationKey, *, whole: bool) -> list[Manifest]:
+    def _read_manifest(self, key: DeclarationKey, *, whole: bool) -> list[Manifest]:
         try:
             kept = self.records.manifests.get(*key)
         except MissingError:
@@ -195,7 +200,7 @@ class Catalogs:
             return []
         return [kept.value] if kept else []
 
-    def _lay_down(self, revision: Revision, rules: Rules) -> None:
+    def _write_blob(self, revision: Revision, rules: Rules) -> None:
         by_kind: dict[str, list[Manifest]] = {kind: [] for kind in RULES}
         for key, (manifest, _) in rules.items():
             by_kind[key.kind].append(manifest)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,13 +20,14 @@ from bellhop.api.kinds import (
     EventTrigger,
     HealthCheck,
 )
+from bellhop.api.names import classifier_of, health_check_of
 from bellhop.api.source import CLOUD_EVENT_TTL
-from bellhop.api.source_names import classifier_of, health_check_of
-from bellhop.catalog.dependencies import reached, turned
+from bellhop.catalog.selections import Selections
 from bellhop.core.digest import digest
 from bellhop.core.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.errors import PermanentError
-from bellhop.state.record import Cluster, Listener, SetSelection
+from bellhop.state.cluster import Cluster, SetSelection
+from bellhop.state.ingest_policy import Listener
 
 _DIGEST = 16
 
@@ -43,13 +43,13 @@ _Rule = TypeVar(
 )
 
 
-_Bringing = TypeVar("_Bringing", EventTrigger, ClusterProfile)
+_Deploying = TypeVar("_Deploying", EventTrigger, ClusterProfile)
 
 
 class _Found(Struct, frozen=True):
-    """What triggers that select a cluster name there, be it there or not, and why others do not.
+    """Sources that the triggers of a cluster name there, existing or not, and the errors of others.
 
-    `in_force` are the sources that are there, with the triggers that join them.
+    `in_force` are the existing sources, with the triggers that join them.
     """
 
     named: Mapping[str, str]
@@ -58,7 +58,7 @@ class _Found(Struct, frozen=True):
 
 
 _Alike = tuple[tuple[tuple[str, str], ...], frozenset[str]]
-"""What clusters are alike by: which source each trigger names there, and which health checks."""
+"""Key of clusters that are selected alike: the source of each trigger, and the health checks."""
 
 _NOTHING = _Found({}, {}, {})
 _NOBODY: frozenset[str] = frozenset()
@@ -81,7 +81,7 @@ def cluster_object(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-class Catalog:
+class Catalog(Selections):
     """Sources, triggers, profiles and clusters of one revision.
 
     A source is in force in a cluster if a trigger that selects the cluster names it, as Sveltos
@@ -117,21 +117,27 @@ class Catalog:
         self._choose(choices)
         self.named = {name: each.event_source_name for name, each in self.triggers.items()}
         self.asking = {name for name, each in self.sources.items() if each.asks_own_writes}
-        # Few templates read other objects: who declares one asks these alone.
+        # Few templates read other objects: a changed object concerns only these rules.
         self.reading_triggers = _reading(self.triggers)
         self.reading_profiles = _reading(self.profiles)
         # A catalog is asked the same few questions by every event: each is answered once.
         self._found: dict[str, _Found] = {}
-        # Most clusters of a fleet are selected alike, and share what is found.
+        # Most clusters of a fleet are selected alike, and share one answer.
         self._alike: dict[_Alike, _Found] = {}
         self._digests: dict[str, str] = {}
-        # What an earlier catalog found holds but for these triggers, where clusters are the same.
+        # Answers of an earlier catalog stay valid for unchanged clusters, except of these triggers.
         self._earlier: tuple[Mapping[str, _Found], Collection[str]] = {}, ()
 
-    def _choose(self, choices: Mapping[str, SetSelection]) -> None:
-        self.choosing = {name: each for name, each in self.sets.items() if each.most is not None}
-        self.choices = {name: each for name, each in choices.items() if name in self.choosing}
-        self._chosen = {name: frozenset(each.clusters) for name, each in self.choices.items()}
+    @cached_property
+    def configuration(self) -> str:
+        """Return the cluster whose custom resources are the configuration; empty for none."""
+        found = (key for key, each in self.clusters.items() if each.configuration)
+        return min(found, default="")
+
+    def with_cluster(self, cluster: Cluster) -> Catalog:
+        """Return the catalog as it is, or would be, with a cluster as given."""
+        clusters = {**self.clusters, cluster.key: cluster}.values()
+        return self.with_clusters(self.revision, clusters, self.choices)
 
     def with_clusters(
         self,
@@ -171,9 +177,9 @@ class Catalog:
         changed: Mapping[DeclarationKey, Declaration | None],
         choices: Mapping[str, SetSelection] = _UNCHOSEN,
     ) -> Catalog:
-        """Return a later catalog, which still knows what the rules that changed do not concern.
+        """Return a later catalog, which keeps the answers that the changed rules do not concern.
 
-        What is None is there no more.
+        A rule that is None is deleted.
         """
         later = Catalog(revision, clusters, (), (), ())
         later.classifiers = _changed(self.classifiers, Classifier, changed)
@@ -191,9 +197,9 @@ class Catalog:
         later.named, later._digests = dict(self.named), dict(self._digests)
         names = {key.rule for key in changed}
         names |= {each for each in asked.keys() | asking.keys() if _asker_of(each) in names}
-        anew = {name for name in names if name in later.sources}
+        again = {name for name in names if name in later.sources}
         later.asking = self.asking - names
-        later.asking |= {name for name in anew if later.sources[name].asks_own_writes}
+        later.asking |= {name for name in again if later.sources[name].asks_own_writes}
         later.reading_triggers = _reread(self.reading_triggers, later.triggers, names)
         later.reading_profiles = _reread(self.reading_profiles, later.profiles, names)
         for name in names:
@@ -214,9 +220,9 @@ class Catalog:
         )
 
     def sources_of(self, cluster: str, key: ObjectKey) -> tuple[EventSource, ...]:
-        """Return the sources in force in a cluster that judge an object, by name.
+        """Return the sources in force in a cluster that may match an object, by name.
 
-        A CloudEvent is kept for one of them, and says for which.
+        A CloudEvent is stored for one of them, and names it.
         """
         found = self.sources_for(cluster, key.gvk)
         if key.gvk != CLOUD_EVENT:
@@ -250,8 +256,8 @@ class Catalog:
 
         No cluster can be asked for those.
         """
-        heard = (CLOUD_EVENT,) if self.listeners_in(cluster) else ()
-        return tuple(sorted((*self.kinds_in(cluster), *heard)))
+        events = (CLOUD_EVENT,) if self.listeners_in(cluster) else ()
+        return tuple(sorted((*self.kinds_in(cluster), *events)))
 
     def own_kinds_in(self, cluster: str) -> frozenset[GVK]:
         """Return the kinds of which sources in force in a cluster ask for what we apply."""
@@ -276,9 +282,9 @@ class Catalog:
         if source not in self._digests:
             found = self.sources[source]
             beside = filter(None, (found.annotations.get(CLOUD_EVENT_TTL), found.account))
-            told = found.written["spec"]
+            spec = found.written["spec"]
             more = list(beside)
-            self._digests[source] = digest([told, *more] if more else told)[:_DIGEST]
+            self._digests[source] = digest([spec, *more] if more else spec)[:_DIGEST]
         return self._digests[source]
 
     def problems_in(self, cluster: str) -> Mapping[str, PermanentError]:
@@ -293,155 +299,12 @@ class Catalog:
         """Return the source a trigger names for a cluster; None if it is not in force there."""
         return self.sources.get(self._answer(cluster).named.get(trigger.name, ""))
 
-    def destinations(self, trigger: EventTrigger, cluster: str, named: str = "") -> tuple[str, ...]:
-        """Return the clusters that get a trigger's add-ons for an event in `cluster`.
-
-        `named` is the one that its destinationCluster was rendered to; one that it selects gets
-        them as well, as in Sveltos.
-        """
-        asked = cluster if trigger.stays_home else named
-        selector = trigger.destination_selector
-        return tuple(
-            sorted(
-                key
-                for key, each in self.clusters.items()
-                if key == asked or (selector is not None and selector.matches(each.labels))
-            )
-        )
-
-    def may_reach(self, trigger: EventTrigger, source: str, cluster: str) -> bool:
-        """Say whether a cluster may be among a trigger's destinations for events in `source`.
-
-        By a destinationCluster, which may be a template, any may.
-        """
-        if trigger.stays_home:
-            return cluster == source
-        selector, found = trigger.destination_selector, self.clusters.get(cluster)
-        selected = selector is not None and found is not None and selector.matches(found.labels)
-        return selected or trigger.destination_cluster is not None
-
-    def watches(self, trigger: EventTrigger, cluster: str) -> bool:
-        """Say whether a trigger selects a cluster as one where its source counts."""
-        found = self.clusters.get(cluster)
-        return found is not None and (
-            trigger.source_selector.matches(found.labels)
-            or any(self.has(place, cluster) for place in trigger.cluster_sets)
-        )
-
-    def watching_sets(self, places: AbstractSet[str]) -> set[str]:
-        """Return the triggers that watch the clusters of some sets."""
-        found = self.triggers.items() if places else ()
-        return {name for name, each in found if not places.isdisjoint(each.cluster_sets)}
-
-    def has(self, place: str, cluster: str) -> bool:
-        """Say whether a set, by its place, has a cluster; one that is not there has none."""
-        declared, found = self.sets.get(place), self.clusters.get(cluster)
-        if declared is None or found is None or not declared.takes(found):
-            return False
-        return declared.most is None or cluster in self._chosen.get(place, _NOBODY)
-
-    def pool(self, place: str) -> list[str]:
-        """Return the clusters that a set selects or names, be they chosen or not, by name."""
-        declared = self.sets[place]
-        return sorted(key for key, each in self.clusters.items() if declared.takes(each))
-
-    def choosing_from(self, cluster: str) -> Iterator[str]:
-        """Yield the places of the sets with maxReplicas that may choose a cluster."""
-        found = self.clusters.get(cluster)
-        return (name for name, each in self.choosing.items() if found and each.takes(found))
-
-    def checks_of(self, cluster: str) -> tuple[ClusterHealthCheck, ...]:
-        """Return the health checks that select a cluster, by name."""
-        found = self.clusters.get(cluster)
-        checks = (each for _, each in sorted(self.checks.items()))
-        return tuple(x for x in checks if found and x.cluster_selector.matches(found.labels))
-
-    def looking_at(self, cluster: str) -> tuple[str, ...]:
-        """Return the HealthChecks that are there, and that some ask of a cluster, by name."""
-        named = {name for each in self.checks_of(cluster) for name in each.health_checks}
-        return tuple(sorted(named & self.health_checks.keys()))
-
-    def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
-        """Return the clusters that a user's own profile goes to."""
-        return tuple(sorted(key for key in self.clusters if self.selects(profile, key)))
-
-    def own_destinations(self, profile: ClusterProfile) -> frozenset[str]:
-        """Return the clusters that a user's own profile selects or names itself."""
-        found = self.clusters.items()
-        return frozenset(
-            key for key, each in found if profile.reaches(each) and self._names(profile, each)
-        )
-
-    def selects(self, profile: ClusterProfile, cluster: str) -> bool:
-        """Say whether a user's own profile goes to a cluster.
-
-        It does where it selects or names it, and, as in Sveltos, where another one of users' own
-        does that comes after it.
-        """
-        found = self.clusters.get(cluster)
-        if found is None or not profile.reaches(found):
-            return False
-        later = (self.profiles[each] for each in self._later.get(profile.rule, ()))
-        return any(self._names(each, found) for each in (profile, *later))
-
-    def selecting(self, place: str, cluster: str) -> set[str]:
-        """Return the profiles that select or name a cluster, of one and those that depend on it."""
-        found = self.clusters.get(cluster)
-        places = {place, *self._later.get(place, ())} & self.profiles.keys()
-        return {each for each in places if found and self._names(self.profiles[each], found)}
-
-    @cached_property
-    def after(self) -> Mapping[str, tuple[str, ...]]:
-        """The profiles that users' own come after, by place; most come after none."""
-        return {place: each.after for place, each in self.profiles.items() if each.after}
-
-    @cached_property
-    def _later(self) -> Mapping[str, frozenset[str]]:
-        """Users' own profiles that come after each, however far."""
-        later = turned(self.after)
-        return {place: frozenset(reached([place], later)) for place in later}
-
-    @cached_property
-    def awaited(self) -> frozenset[str]:
-        """The places of the profiles that others come after, triggers' among them."""
-        triggers = (each.after for each in self.triggers.values())
-        return frozenset(place for each in (*self.after.values(), *triggers) for place in each)
-
-    def successors(self, place: str, cluster: str) -> tuple[str, ...]:
-        """Return the places of users' own profiles that replace one in a cluster, by name.
-
-        A dry run replaces nothing.
-        """
-        found = (self.profiles[each] for each in self._replacing.get(place, ()))
-        there = (each for each in found if each.sync != "DryRun" and self.selects(each, cluster))
-        return tuple(sorted(each.rule for each in there))
-
-    def exchanged(self, place: str) -> tuple[str, ...]:
-        """Return the places of users' own profiles that replace one, or that it replaces."""
-        declared = self.profiles.get(place)
-        former = declared.replaces if declared else ()
-        found = (*self._replacing.get(place, ()), *(x for x in former if x in self.profiles))
-        return tuple(dict.fromkeys(found))
-
-    @cached_property
-    def _replacing(self) -> Mapping[str, list[str]]:
-        """Users' own profiles that replace each."""
-        return turned({place: each.replaces for place, each in self.profiles.items()})
-
-    def _names(self, profile: ClusterProfile, found: Cluster) -> bool:
-        """Say whether a user's own profile selects or names a cluster itself."""
-        return (
-            (found.namespace, found.name) in profile.cluster_refs
-            or profile.cluster_selector.matches(found.labels)
-            or any(self.has(place, found.key) for place in profile.cluster_sets)
-        )
-
     def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:
         return self._answer(cluster).in_force
 
     def _answer(self, key: str) -> _Found:
         if key not in self.clusters:
-            # Nothing is kept of names that nobody registered: there is no end of them.
+            # Nothing is cached for names of no cluster: their number has no limit.
             return _NOTHING
         if key not in self._found:
             self._found[key] = self._find(key)
@@ -501,14 +364,14 @@ def _changed(
     return new | {each.rule: each for each in changed.values() if isinstance(each, kind)}
 
 
-def _reading(rules: Mapping[str, _Bringing]) -> dict[str, _Bringing]:
+def _reading(rules: Mapping[str, _Deploying]) -> dict[str, _Deploying]:
     """Return the rules whose templates read other objects, by name."""
     return {name: each for name, each in rules.items() if each.readings}
 
 
 def _reread(
-    old: Mapping[str, _Bringing], rules: Mapping[str, _Bringing], changed: Iterable[str]
-) -> dict[str, _Bringing]:
+    old: Mapping[str, _Deploying], rules: Mapping[str, _Deploying], changed: Iterable[str]
+) -> dict[str, _Deploying]:
     new = dict(old)
     for name in changed:
         new.pop(name, None)

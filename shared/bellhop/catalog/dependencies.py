@@ -1,4 +1,4 @@
-"""Profiles that come after others: who needs whom, and orders that no cluster can keep."""
+"""Dependencies between profiles, and the cycles that no cluster can satisfy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a label selector from clusters, and the labels that would fix it."""
+"""Requirements of a label selector that exclude clusters, and the labels that would fix it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from bellhop.api.fields import closest
 from bellhop.core.selector import Requirement, Selector
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 
 _COMPARED = 100
-"""Clusters whose labels are held against what is asked for, letter by letter."""
+"""Clusters whose labels are compared letter by letter."""
 
-_WANTS = ("In", "Exists")
+_REQUIRES = ("In", "Exists")
 
 
 class Near(NamedTuple):
@@ -24,7 +24,7 @@ class Near(NamedTuple):
 
     @property
     def lacking(self) -> str:
-        """Say what the cluster has in place of what is asked for."""
+        """Return a text of the cluster's value where another one is required."""
         return " and ".join(_instead(each, self.cluster.labels) for each in self.broken)
 
     @property
@@ -36,7 +36,7 @@ class Near(NamedTuple):
     def misspelt(self) -> bool:
         """Return whether all that it lacks looks like a typing mistake."""
         there = self.cluster.labels
-        return all(each.operator in _WANTS and _alike(each, there) for each in self.broken)
+        return all(each.operator in _REQUIRES and _alike(each, there) for each in self.broken)
 
     @property
     def command(self) -> str:
@@ -47,16 +47,16 @@ class Near(NamedTuple):
 
 
 def near(selector: Selector, cluster: Cluster) -> Near | None:
-    """Say how near a cluster comes to being selected; None if it is, or nothing can be."""
+    """Return how near a cluster comes to being selected; None if it is, or nothing can be."""
     broken = selector.broken(cluster.labels)
     return Near(cluster, broken) if broken else None
 
 
 def nearest(selector: Selector, clusters: Iterable[Cluster]) -> Near | None:
-    """Find the cluster that comes nearest to being selected, where none is.
+    """Return the cluster that is nearest to being selected, if none is.
 
-    It breaks the fewest requirements; of a few such clusters it is one whose labels look like a
-    typing mistake. None of several clusters is nearest if they have nothing of what is asked for.
+    It breaks the fewest requirements; of several such clusters it is the one whose labels look most
+    like a typing mistake. Of several clusters without any of the required labels none is nearest.
     """
     found = [each for cluster in clusters if (each := near(selector, cluster))]
     fewest = min((len(each.broken) for each in found), default=0)
@@ -72,7 +72,7 @@ def mending(selector: Selector) -> str:
 
 
 def _alikeness(each: Near) -> int:
-    """Say how much a cluster's labels look like what is asked for: a key that is there, most."""
+    """Return how similar a cluster's labels are to the required ones; a key counts most."""
     labels = each.cluster.labels
     there = sum(asked.key in labels for asked in each.broken)
     return 2 * there + sum(bool(_alike(asked, labels)) for asked in each.broken)

@@ -16,9 +16,8 @@ from bellhop.celbox.errors import (
     CelRuntimeError,
     CelSyntaxError,
 )
-from bellhop.celbox.limits import Limits
+from bellhop.celbox.limits import Limits, thread_time
 from bellhop.celbox.rule import Rule
-from bellhop.celbox.spent import thread_time
 
 __all__ = [
     "CelError",

@@ -1,4 +1,4 @@
-"""What an evaluation may cost at most, worked out from the rule before it is run.
+"""Upper bound of the cost of an evaluation, computed from the rule before it is run.
 
 CEL has no unbounded loops, so a bound can be had: of every part of the rule the largest value
 that it can give, in bytes and in nodes (a scalar, a key, a list or a map is one), and from these
@@ -21,10 +21,11 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from bellhop.celbox.limits import Limits
 from bellhop.celbox.syntax import Call, Constant, Loop, Made, Name, Node, Select
 
 _NESTED = 4
-"""Loops within loops whose bound is worked out: each takes four walks through its body."""
+"""Loops within loops whose bound is worked out: its body is visited four times for each."""
 
 _ROUNDS = 10_000.0
 """Rounds of all loops together, after which CEL's runtime ends them."""
@@ -44,7 +45,6 @@ class Amount(NamedTuple):
     nodes: float
 
     def __add__(self, other: object) -> Amount:
-        """Return both together."""
         assert isinstance(other, Amount)
         return Amount(self.size + other.size, self.nodes + other.nodes)
 
@@ -61,7 +61,7 @@ class Cost(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """What a function gives, and what it takes to give it."""
+    """The bounds of a function's result, and the cost of computing it."""
 
     gives: Amount
     work: float = 0.0
@@ -76,6 +76,36 @@ def bound(node: Node, given: Amount) -> Cost:
     meter = _Meter()
     meter.visit(node, {"resource": given})
     return Cost(meter.work, meter.memory)
+
+
+_LARGEST = 40
+"""The power of two up to which sizes of objects are tried."""
+
+
+class Allowance:
+    """The most that a rule may cost, and the size of object up to which no bound is computed."""
+
+    def __init__(self, tree: Node, limits: Limits) -> None:
+        self._tree = tree
+        self._work = min(limits.seconds, limits.here) * 1e9
+        self._memory = limits.memory
+        self.harmless = self._largest_harmless()
+
+    def allows(self, size: float, nodes: float) -> bool:
+        """Return whether an object of so many bytes and nodes may be evaluated here."""
+        cost = bound(self._tree, Amount(size, nodes))
+        return cost.work <= self._work and cost.memory <= self._memory
+
+    def _largest_harmless(self) -> int:
+        """Return a power of two; an object cannot have more nodes than bytes."""
+        low, high = 0, _LARGEST
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.allows(2.0**middle, 2.0**middle):
+                low = middle
+            else:
+                high = middle - 1
+        return 1 << low if low else 0
 
 
 class _Meter:
@@ -182,7 +212,7 @@ def program_size(pattern: str) -> float:
     """Return into how many instructions a pattern compiles; 0 for one that does not.
 
     A large one is not compiled to its end, which takes up to 50 ms: it has no bound, and is tried
-    apart. A bound is asked for some forty times, and a rule has room for a thousand patterns.
+    apart. A bound is asked for some forty times, and a rule may have a thousand patterns.
     """
     import re2  # noqa: PLC0415 - 4 ms, of use only to rules with patterns
 

@@ -9,8 +9,8 @@
            ◄── dies by a signal ── it met a limit: SIGPROF is time, all else is memory
 
 It is given the object by a pipe, no environment but where code lies, and no file but its three.
-Who asks may die: its clock runs on, so that it does not outlive its limit by more than the time it
-was given.
+The parent process may die: the cell's own clock runs on, so that it does not outlive its limit by
+more than the time it was given.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import subprocess
 import sys
 import time
 
-from bellhop.celbox import runtime, spent
+from bellhop.celbox import runtime
 from bellhop.celbox.errors import CelError, CelLimitError, CelRuntimeError
-from bellhop.celbox.limits import Limits
+from bellhop.celbox.limits import Limits, add_time
 
 _PATIENCE = 20.0
 """Seconds on the wall that a cell has beyond ten times its limit, on a machine that is busy."""
@@ -65,7 +65,7 @@ def ask(text: str, name: str, written: bytes, limits: Limits) -> bool:
         cell.kill()
         cell.communicate()
         if cell.returncode != 0:
-            spent.add(_START + limits.seconds)
+            add_time(_START + limits.seconds)
     if cell.returncode == -signal.SIGPROF:
         raise _stopped("time", name, limits)
     if cell.returncode < 0 or cell.returncode == _TOO_MUCH:
@@ -73,7 +73,7 @@ def ask(text: str, name: str, written: bytes, limits: Limits) -> bool:
     if not answer:
         raise RuntimeError(f"no process can be had for a CEL rule (exit code {cell.returncode})")
     kind, value, took = json.loads(answer)
-    spent.add(took)
+    add_time(took)
     if kind == "iterations":
         raise CelLimitError(value, kind="iterations", name=name)
     if kind == "failed":
@@ -96,7 +96,6 @@ def _stopped(kind: str, name: str, limits: Limits) -> CelLimitError:
 
 
 def main() -> None:
-    """Answer one question."""
     text, seconds, memory, written = marshal.loads(sys.stdin.buffer.read())  # noqa: S302 - written by `ask`.
     made = runtime.compiled(text, "rule")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

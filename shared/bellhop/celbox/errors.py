@@ -1,4 +1,4 @@
-"""What can be wrong with a rule, in the words of CEL's own runtime, with the place.
+"""Errors of a rule, in the words of CEL's own runtime, with the place.
 
 CelError                .name of the rule, .line and .column (from 1, or None), .wording
 ├─ CelSyntaxError       the text is no expression that can be true or false

@@ -1,4 +1,4 @@
-"""What of an object a rule looks at: nothing else has to be converted, and measured, for it.
+"""Fields of an object that a rule reads: no others are converted and measured for it.
 
 Converting an object to CEL's values costs more than most rules do, and most rules look at a few
 of its fields. Where a rule takes `resource` as a whole, or looks up a key that it works out, all
@@ -29,7 +29,7 @@ def reach(node: Node) -> Reach | None:
 
 
 def within(obj: dict[str, Any], keys: Reach) -> dict[str, Any]:
-    """Return an object with the keys in reach alone."""
+    """Return an object with only the keys in reach."""
     found = {}
     for key, inner in keys.items():
         if key in obj:

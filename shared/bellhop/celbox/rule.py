@@ -30,17 +30,17 @@ class Rule:
             wording = f"it is longer than {self.limits.size} bytes"
             raise CelLimitError(wording, kind="size", name=name)
         # Not at the top: who has no rules must not pay for these.
-        from bellhop.celbox import allowance, reach, runtime, syntax  # noqa: PLC0415
+        from bellhop.celbox import bound, reach, runtime, syntax  # noqa: PLC0415
 
         self._runtime: ModuleType = runtime
         self._compiled = runtime.compiled(text, name)
         self._tree = syntax.tree(self._compiled.serialize())
         self._reach = reach.reach(self._tree)
         self._within = reach.within
-        self._allowance = allowance.Allowance(self._tree, self.limits)
+        self._allowance = bound.Allowance(self._tree, self.limits)
 
     def holds(self, obj: dict[str, Any]) -> bool:
-        """Tell whether the rule holds for an object.
+        """Return whether the rule holds for an object.
 
         Raises:
             CelRuntimeError: the rule fails on it, or gives something that is no bool.
@@ -60,7 +60,7 @@ class Rule:
         return cell.ask(self.text, self.name, written, self.limits)
 
     def harmless(self, obj: dict[str, Any]) -> bool:
-        """Tell whether the rule can cost no more on an object than may be spent in this process."""
+        """Return whether the rule may be evaluated on an object in this process."""
         obj = obj if self._reach is None else self._within(obj, self._reach)
         return self._allows(obj, len(self._write(obj)))
 

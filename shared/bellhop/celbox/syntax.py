@@ -53,7 +53,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What `all`, `exists`, `exists_one`, `map` and `filter` become."""
+    """The loop that `all`, `exists`, `exists_one`, `map` and `filter` are expanded to."""
 
     names: tuple[str, ...]
     over: Node

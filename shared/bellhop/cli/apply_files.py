@@ -1,50 +1,51 @@
-"""What `apply` does beyond single documents: the files, and what is stored already."""
+"""The files of `bellhop apply` and `bellhop diff`, and the changes that stored objects refuse.
+
+This is apart from `rollback`, which loads all that renders a profile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 
 from bellhop.api.fields import nearest
-from bellhop.api.kinds import Declaration, EventTrigger, of
-from bellhop.cli.manifest_files import declarations, documents, files, last_of_each
+from bellhop.api.kinds import Declaration, DeclarationKey, EventTrigger, of
+from bellhop.cli.manifest_files import keep_last, list_files, read_files, validate
 from bellhop.cli.output import say
 from bellhop.core import sveltos_annotations
 from bellhop.declarations.apply import WrittenManifest
 from bellhop.diagnosis import catalog_hints
+from bellhop.diagnosis.catalog_hints import list_changed_profiles, list_changed_triggers
 from bellhop.documents.document import Document, InvalidDocuments
 from bellhop.errors import InvalidError, MissingError
-from bellhop.installation.installation import Installation
-from bellhop.operations.rollback_warnings import pinned
+from bellhop.installation import Installation
+from bellhop.state.profile import Profile
 
 
-def read(
+def read_manifests(
     paths: Sequence[str], applyset: str | None, *, recursive: bool, allow_empty: bool = False
 ) -> tuple[list[Document], list[Declaration]]:
-    """Read what is to be applied, as members of an applyset if one is named; the last of each.
-
-    Raises:
-        InvalidError: there is nothing, unless that is allowed, or something is wrong with it.
-    """
-    given = files(paths, recursive=recursive, allow_empty=allow_empty)
-    found = documents(given, whole=applyset is not None and not allow_empty)
+    """Read the manifests to apply, as members of an applyset if one is named; the last of each."""
+    given = list_files(paths, recursive=recursive, allow_empty=allow_empty)
+    found = read_files(given, whole=applyset is not None and not allow_empty)
     if not (found or allow_empty):
         raise InvalidError(f"cannot apply {', '.join(paths)}: there is no document in it")
     if applyset is not None:
-        from bellhop.operations.applysets import labelled
+        from bellhop.operations.applysets import label_documents
 
-        found = labelled(found, applyset)
-    kept, valid, repeated = last_of_each(found, declarations(found))
+        found = label_documents(found, applyset)
+    kept, valid, repeated = keep_last(found, validate(found))
     for sentence in repeated:
         say(f"warning: {sentence}", err=True)
     return kept, valid
 
 
 @contextmanager
-def refusing_changes(
+def locate_refused_changes(
     here: Installation, read: Sequence[Document], found: Sequence[Declaration]
 ) -> Iterator[None]:
-    """Word a refused change with its place in the files, and all of them at once.
+    """Report refused changes with their places in the files, all of them at once.
 
     Raises:
         InvalidDocuments: with every such change, if there is any.
@@ -59,7 +60,7 @@ def refusing_changes(
 def _refuse_changes(
     here: Installation, read: Sequence[Document], found: Sequence[Declaration]
 ) -> None:
-    """Refuse changes that may not be; Declare has told the first alone, without its place."""
+    """Refuse each change that is not allowed, with its place; `apply` reports only the first."""
     problems = []
     for document, new in zip(read, found, strict=True):
         if not isinstance(new, EventTrigger):
@@ -82,20 +83,46 @@ def _refuse_changes(
         raise InvalidDocuments(problems)
 
 
-def hints(
+def list_hints(
     here: Installation, found: Sequence[Declaration], results: Sequence[WrittenManifest]
 ) -> Iterator[str]:
-    """Say what is probably misspelt, what templates probably lack, and what reaches no cluster."""
+    """Yield probable misspellings, gaps of templates, and changes that reach no cluster."""
     for new in found:
         for mark in sveltos_annotations.unknown(new.written):
             meant = nearest(mark, sveltos_annotations.MARKS)
             yield f"{new.key} has '{mark}', of which nothing is known{meant}"
     changed = {new.key for new in found}
-    yield from catalog_hints.of_changed(here.catalogs.known(), changed, here.catalogs.holder)
+    yield from catalog_hints.list_changed_hints(
+        here.catalogs.known(), changed, here.catalogs.holder
+    )
     pairs = zip(found, results, strict=True)
     created = {new.key for new, result in pairs if result.change == "created"}
-    for each in pinned(here, changed, created):
+    for each in list_pinned(here, changed, created):
         yield (
             f"'{each.name}' was rolled back to revision {each.number}, and stays at it until"
             f" `bellhop rollback {each.name} --end`"
         )
+
+
+_LOOKED_AT = 500
+
+
+def list_pinned(
+    here: Installation,
+    changed: Collection[DeclarationKey],
+    created: Collection[DeclarationKey] = (),
+) -> Iterator[Profile]:
+    """Yield profiles that were rolled back, and that depend on changed manifests.
+
+    A new trigger has none but those of a deleted one of its name, which are removed. Of a trigger
+    with very many only some are read: one is enough for a warning.
+    """
+    catalog = here.catalogs.known()
+    own = (each.rule for each in list_changed_profiles(catalog, changed))
+    heads = (here.records.profiles.head("", "", place) for place in own)
+    found = [head.value for head in heads if head]
+    for trigger in list_changed_triggers(catalog, changed):
+        if trigger.key in created:
+            continue
+        found += islice(here.records.profiles.heads(trigger.name), _LOOKED_AT)
+    yield from (each for each in found if each.pinned)

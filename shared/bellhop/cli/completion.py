@@ -1,6 +1,6 @@
-"""What a shell completes beside commands and options: names, kinds, contexts and files.
+"""The values that a shell completes: names, kinds, contexts and files.
 
-Nothing is made, and nothing is said: where there is no state, there is nothing to complete.
+Completion creates nothing and reports no error; without a state there are no names.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from bellhop.cli.kinds import KindName
-    from bellhop.installation.installation import Installation
+    from bellhop.installation import Installation
 
 _MOST = 200
-"""Names that a shell is given: beyond that one types on."""
+"""The most names that a shell gets."""
 
 ORPHANS = "orphans"
-"""What `bellhop delete` takes in place of a kind."""
+"""A word that `bellhop delete` takes in place of a kind."""
 
 _TRIGGER = "trigger"
 _CLUSTER = "cluster"
@@ -43,11 +43,10 @@ def complete_file(
 def complete_context(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Complete the names of contexts."""
     from bellhop.cli.contexts import load
 
     try:
-        return _starting(incomplete, load(os.environ).known)
+        return _filter_prefix(incomplete, load(os.environ).known)
     except BellhopError:
         return []
 
@@ -57,55 +56,58 @@ def complete_kind(_ctx: click.Context, _parameter: click.Parameter, incomplete: 
     from bellhop.cli.kinds import NAMES
 
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{each}" for each in _starting(last.lower(), (k.plural for k in NAMES))]
+    return [
+        f"{before}{comma}{each}" for each in _filter_prefix(last.lower(), (k.plural for k in NAMES))
+    ]
 
 
 def complete_deleted(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the names of kinds, and `orphans`, which are of any kind."""
-    return [*complete_kind(ctx, parameter, incomplete), *_starting(incomplete, [ORPHANS])]
+    """Complete the names of kinds, and `orphans`, which have any kind."""
+    return [*complete_kind(ctx, parameter, incomplete), *_filter_prefix(incomplete, [ORPHANS])]
 
 
 def complete_cluster(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the names of clusters."""
-    return _from_state(ctx, incomplete, _clusters)
+    return _complete_from_state(ctx, incomplete, _list_clusters)
 
 
 def complete_name(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the names of the objects of the kind that was typed before."""
-    from bellhop.cli.kinds import kind_named
+    """Complete the names of objects of the kind before them."""
+    from bellhop.cli.kinds import find_kind
 
     try:
-        kind = kind_named(str(ctx.params.get("kind") or ""))
+        kind = find_kind(str(ctx.params.get("kind") or ""))
     except BellhopError:
         return []
-    return _from_state(ctx, incomplete, lambda here: _names(here, kind))
+    return _complete_from_state(ctx, incomplete, lambda here: _list_names(here, kind))
 
 
 def complete_profile(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the names of profiles."""
-    return _from_state(ctx, incomplete, _profiles)
+    return _complete_from_state(ctx, incomplete, _list_profiles)
 
 
 def complete_paused(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete users' own profiles, `trigger` NAME and `cluster` NAMESPACE/NAME."""
     words = list(ctx.params.get("words") or ())
-    named = {_TRIGGER: _triggers, _CLUSTER: _clusters}
+    named = {_TRIGGER: _list_triggers, _CLUSTER: _list_clusters}
     if not words:
-        return [*_starting(incomplete, named), *_from_state(ctx, incomplete, _own_profiles)]
+        return [
+            *_filter_prefix(incomplete, named),
+            *_complete_from_state(ctx, incomplete, _list_own_profiles),
+        ]
     if len(words) == 1 and words[0] in named:
-        return _from_state(ctx, incomplete, named[words[0]])
+        return _complete_from_state(ctx, incomplete, named[words[0]])
     return []
 
 
 def complete_sender(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the names of the senders of the cluster that was typed before."""
+    """Complete the names of senders of the cluster before them."""
     key = str(ctx.params.get("key") or "")
-    return _from_state(ctx, incomplete, lambda here: _senders(here, key))
+    return _complete_from_state(ctx, incomplete, lambda here: _list_senders(here, key))
 
 
 def complete_source(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the names of the sources of which something is held."""
-    return _from_state(ctx, incomplete, _held)
+    """Complete the names of sources with held deletions."""
+    return _complete_from_state(ctx, incomplete, _list_held_sources)
 
 
 def complete_explained(
@@ -114,70 +116,73 @@ def complete_explained(
     """Complete CLUSTER KIND NAMESPACE/NAME, and `trigger` NAME."""
     words = list(ctx.params.get("words") or ())
     if not words:
-        return [*_starting(incomplete, [_TRIGGER]), *_from_state(ctx, incomplete, _clusters)]
+        return [
+            *_filter_prefix(incomplete, [_TRIGGER]),
+            *_complete_from_state(ctx, incomplete, _list_clusters),
+        ]
     if words[0] == _TRIGGER:
-        return _from_state(ctx, incomplete, _triggers) if len(words) == 1 else []
+        return _complete_from_state(ctx, incomplete, _list_triggers) if len(words) == 1 else []
     if len(words) == 1:
-        return _from_state(ctx, incomplete, lambda here: _kinds(here, words[0]))
-    return _from_state(ctx, incomplete, lambda here: _objects(here, *words[:2]))
+        return _complete_from_state(ctx, incomplete, lambda here: _list_kinds(here, words[0]))
+    return _complete_from_state(ctx, incomplete, lambda here: _list_objects(here, *words[:2]))
 
 
-def _from_state(
+def _complete_from_state(
     ctx: click.Context, incomplete: str, names: Callable[[Installation], Iterable[str]]
 ) -> list[str]:
     try:
-        with _opened(ctx) as here:
-            return list(islice(_starting(incomplete, names(here)), _MOST))
+        with _open_state(ctx) as here:
+            return list(islice(_filter_prefix(incomplete, names(here)), _MOST))
     except (BellhopError, OSError):
         return []
 
 
 @contextmanager
-def _opened(ctx: click.Context) -> Iterator[Installation]:
-    from bellhop.cli.session import open_chosen
+def _open_state(ctx: click.Context) -> Iterator[Installation]:
+    from bellhop.cli.session import open_context
 
-    opened = open_chosen(ctx)
+    opened = open_context(ctx)
     try:
         yield opened.installation
     finally:
         opened.close()
 
 
-def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
+def _filter_prefix(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted(each for each in set(names) if each.startswith(incomplete))
 
 
-def _clusters(here: Installation) -> Iterator[str]:
+def _list_clusters(here: Installation) -> Iterator[str]:
     return (each.key for each in here.records.clusters.all())
 
 
-def _triggers(here: Installation) -> Iterator[str]:
+def _list_triggers(here: Installation) -> Iterator[str]:
     for kind in ("EventTrigger", "EventBasedAddOn"):
         yield from (each.removeprefix("/") for each in here.records.manifests.names(kind))
 
 
-def _own_profiles(here: Installation) -> Iterator[str]:
+def _list_own_profiles(here: Installation) -> Iterator[str]:
     for kind in ("ClusterProfile", "Profile"):
         yield from (each.removeprefix("/") for each in here.records.manifests.names(kind))
     yield from (f"RoleRequest{each}" for each in here.records.manifests.names("RoleRequest"))
 
 
-def _held(here: Installation) -> Iterator[str]:
+def _list_held_sources(here: Installation) -> Iterator[str]:
     return (each.source for each in here.records.holds.all())
 
 
-def _profiles(here: Installation) -> Iterator[str]:
-    from bellhop.diagnosis.names import Titled
+def _list_profiles(here: Installation) -> Iterator[str]:
+    from bellhop.diagnosis.names import ProfileNames
 
-    titled = Titled(here)
+    titled = ProfileNames(here)
     for cluster in here.records.clusters.all():
         outcomes = here.records.outcomes.of(cluster.key)
         yield from (titled.shown(outcome.profile) for outcome in outcomes)
 
 
-def _names(here: Installation, kind: KindName) -> Iterator[str]:
+def _list_names(here: Installation, kind: KindName) -> Iterator[str]:
     if kind.singular == "cluster":
-        yield from _clusters(here)
+        yield from _list_clusters(here)
     elif kind.stored:
         for stored in kind.stored:
             yield from (each.removeprefix("/") for each in here.records.manifests.names(stored))
@@ -187,26 +192,26 @@ def _names(here: Installation, kind: KindName) -> Iterator[str]:
         rows = kind.view.rows(here, Query())
         yield from (f"{row['namespace']}/{row['name']}" for row in rows)
     if kind.singular == "clusterprofile":
-        yield from (name for name in _profiles(here) if "/" not in name)
+        yield from (name for name in _list_profiles(here) if "/" not in name)
 
 
-def _senders(here: Installation, cluster: str) -> Iterator[str]:
-    from bellhop.diagnosis.object_names import cluster_named
+def _list_senders(here: Installation, cluster: str) -> Iterator[str]:
+    from bellhop.diagnosis.names import resolve_cluster
 
-    return (each.name for each in here.records.senders.of(cluster_named(here, cluster)))
+    return (each.name for each in here.records.senders.of(resolve_cluster(here, cluster)))
 
 
-def _kinds(here: Installation, cluster: str) -> Iterator[str]:
-    from bellhop.diagnosis.object_names import cluster_named
+def _list_kinds(here: Installation, cluster: str) -> Iterator[str]:
+    from bellhop.diagnosis.names import resolve_cluster
 
-    gate = here.records.gates.get(cluster_named(here, cluster))
+    gate = here.records.gates.get(resolve_cluster(here, cluster))
     yield from (watched.gvk.kind.lower() for watched in (gate.value.kinds if gate else ()))
 
 
-def _objects(here: Installation, cluster: str, kind: str) -> Iterator[str]:
-    from bellhop.diagnosis.object_names import cluster_named, kinds_named
-    from bellhop.diagnosis.object_view import known_names
+def _list_objects(here: Installation, cluster: str, kind: str) -> Iterator[str]:
+    from bellhop.diagnosis.names import resolve_cluster, resolve_kinds
+    from bellhop.diagnosis.object_view import list_known_names
 
-    key = cluster_named(here, cluster)
-    for gvk in kinds_named(here, key, kind):
-        yield from known_names(here, key, gvk)
+    key = resolve_cluster(here, cluster)
+    for gvk in resolve_kinds(here, key, kind):
+        yield from list_known_names(here, key, gvk)

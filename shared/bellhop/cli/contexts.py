@@ -29,7 +29,7 @@ GCP = "gcp"
 KINDS = (EMBEDDED, AWS, GCP)
 
 _WHERE = {AWS: ("table", "region"), GCP: ("database", "project")}
-"""What of a cloud's place tells it apart: what has the records, and what that is in."""
+"""The outputs that identify an installation: the store, and its region or project."""
 
 
 class Context(Struct, frozen=True):
@@ -42,13 +42,13 @@ class Context(Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """Say in a word where it is."""
+        """The name of its location, for people."""
         if self.kind == EMBEDDED:
             return str(self.state)
         return " in ".join(str(self.place.get(name, "")) for name in _WHERE[self.kind])
 
     def to_dict(self) -> dict[str, Any]:
-        """Write it as the file has it."""
+        """Return the context as the file has it."""
         named = {"name": self.name, "kind": self.kind}
         if self.kind == EMBEDDED:
             return {**named, "state": str(self.state)}
@@ -61,12 +61,7 @@ class Contexts(Struct, frozen=True):
     current: str
     known: Mapping[str, Context]
 
-    def named(self, name: str) -> Context:
-        """Find a context.
-
-        Raises:
-            MissingError: there is none of that name.
-        """
+    def find(self, name: str) -> Context:
         if name not in self.known:
             raise MissingError(
                 f"cannot use context '{name}': no context has this name;"
@@ -74,49 +69,37 @@ class Contexts(Struct, frozen=True):
             )
         return self.known[name]
 
-    def using(self, name: str) -> Contexts:
-        """Return the contexts with another one current."""
-        return replace(self, current=self.named(name).name)
+    def use(self, name: str) -> Contexts:
+        return replace(self, current=self.find(name).name)
 
-    def adding(self, context: Context) -> Contexts:
-        """Return the contexts with one more, or one replaced."""
+    def add(self, context: Context) -> Contexts:
         return replace(self, known={**self.known, context.name: context})
 
-    def removing(self, name: str) -> Contexts:
-        """Return the contexts without one.
-
-        Raises:
-            MissingError: there is none of that name.
-            InvalidError: it is the current one, or `local`, which is there without any file.
-        """
-        gone = self.named(name).name
-        if gone == self.current:
+    def remove(self, name: str) -> Contexts:
+        removed = self.find(name).name
+        if removed == self.current:
             raise InvalidError(
                 f"cannot remove context '{name}': it is the current one; use another one first"
             )
-        if gone == LOCAL:
+        if removed == LOCAL:
             raise InvalidError(f"cannot remove context '{name}': it is there without any file")
-        return replace(self, known={key: each for key, each in self.known.items() if key != gone})
+        return replace(
+            self, known={key: each for key, each in self.known.items() if key != removed}
+        )
 
 
 def config_file(environment: Mapping[str, str]) -> Path:
-    """Say where the contexts are kept."""
     home = environment.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "bellhop" / "config.yaml"
 
 
 def default_state(environment: Mapping[str, str]) -> Path:
-    """Say where the default context keeps its state."""
     home = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "bellhop"
 
 
 def load(environment: Mapping[str, str]) -> Contexts:
-    """Read the contexts; `local` is there without any file.
-
-    Raises:
-        InvalidError: the file cannot be read, or is not one of ours.
-    """
+    """Read the contexts; `local` exists without a file."""
     import yaml
 
     path = config_file(environment)
@@ -130,14 +113,14 @@ def load(environment: Mapping[str, str]) -> Contexts:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InvalidError(f"cannot read '{path}': it is not YAML; fix or remove it") from error
     known = {LOCAL: local}
-    for entry in _entries(data, path):
+    for entry in _read_entries(data, path):
         known[entry.name] = entry
     current = str(data.get("current") or LOCAL)
     return Contexts(current, known)
 
 
 def save(contexts: Contexts, environment: Mapping[str, str]) -> None:
-    """Write the contexts, whole or not at all."""
+    """Write the contexts as a whole."""
     import yaml
 
     from bellhop.adapters.local.files import write_whole
@@ -158,10 +141,6 @@ def choose(state: Path | None, context: str | None, environment: Mapping[str, st
     """Choose the installation: --state or --context, BELLHOP_STATE, BELLHOP_CONTEXT, the current.
 
     An empty --context counts as none, as kubectl has it.
-
-    Raises:
-        MissingError: a context is named that is not there.
-        InvalidError: it is of a kind that this release cannot talk to, or two are named.
     """
     if state is not None and context:
         raise InvalidError(
@@ -173,17 +152,13 @@ def choose(state: Path | None, context: str | None, environment: Mapping[str, st
     if state is not None:
         return Context("", EMBEDDED, state.absolute())
     contexts = load(environment)
-    chosen = contexts.named(context or environment.get("BELLHOP_CONTEXT") or contexts.current)
-    require_known(chosen)
+    chosen = contexts.find(context or environment.get("BELLHOP_CONTEXT") or contexts.current)
+    refuse_unknown_kind(chosen)
     return chosen
 
 
-def require_known(context: Context) -> None:
-    """Refuse what a later release has written.
-
-    Raises:
-        InvalidError: with the reason.
-    """
+def refuse_unknown_kind(context: Context) -> None:
+    """Refuse a context that a later release has written."""
     if context.kind not in KINDS:
         raise InvalidError(
             f"cannot use context '{context.name}': this release cannot talk to an installation of"
@@ -191,7 +166,7 @@ def require_known(context: Context) -> None:
         )
 
 
-def _entries(data: Any, path: Path) -> list[Context]:
+def _read_entries(data: Any, path: Path) -> list[Context]:
     wrong = InvalidError(f"cannot read '{path}': it is not a list of contexts; fix or remove it")
     if not isinstance(data, dict) or not isinstance(data.get("contexts") or [], list):
         raise wrong

@@ -1,6 +1,6 @@
-"""A kubeconfig from a user's machine: its certificate files embedded, its owner logged in.
+"""A kubeconfig from a user's machine: certificate files are embedded, and logins are run.
 
-What else would act on the machine that reads it is refused, before a program runs.
+Everything else that would act on the machine that reads it is refused before a program runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bellhop.adapters.local.files import bounded, read_at_most, read_regular, write_whole
-from bellhop.cli.files import explained
+from bellhop.cli.options import wrap_file_errors
 from bellhop.clusters.kubeconfig import LARGEST, Kubeconfig, parse, refuse_passing, sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.documents.document import dump
@@ -28,7 +28,7 @@ _FILES = {
 }
 
 PATIENCE = timedelta(seconds=60)
-"""How long a login may take."""
+"""The time limit of a login."""
 
 _LOGINS = ("exec", "auth-provider")
 _PROVIDER = "auth-provider"
@@ -36,17 +36,17 @@ _NONE_YET = "none-yet"
 
 
 class Given(NamedTuple):
-    """What a user gives; by `login` its credentials are a person's, and end before long."""
+    """A user's kubeconfig; after a `login` its credentials are a person's, and expire soon."""
 
     kubeconfig: Kubeconfig
     login: bool
 
 
 def read_kubeconfig(path: Path, context: str | None, *, patience: timedelta = PATIENCE) -> Given:
-    """Read address and credentials of one context, and log in where it says how.
+    """Read address and credentials of one context, and log in if it has a login.
 
-    Certificate files that the context's cluster and user name are embedded, as `kubectl config
-    view --flatten` does; other files are refused. The path `-` is standard input.
+    Certificate files of the context's cluster and user are embedded, as `kubectl config view
+    --flatten` does; other files are refused. The path `-` is standard input.
 
     Raises:
         MissingError: the file is not there, or the program that logs in.
@@ -56,7 +56,7 @@ def read_kubeconfig(path: Path, context: str | None, *, patience: timedelta = PA
     """
     piped = path == _STANDARD_INPUT
     name = "standard input" if piped else str(path)
-    with explained(f"the kubeconfig '{name}'"):
+    with wrap_file_errors(f"the kubeconfig '{name}'"):
         content = bounded(sys.stdin.buffer, LARGEST, name) if piped else read_at_most(path, LARGEST)
         text = content.decode()
     with _about(name):
@@ -89,15 +89,15 @@ def _log_in(
     context: str | None,
     patience: timedelta,
 ) -> dict[str, str]:
-    """Return what the user of a context logs in with; both modules load the official client."""
+    """Return the credentials of a login; both modules load the official client."""
     if len(login) > 1:
         raise InvalidError("`exec` and `auth-provider` are two ways to log in; keep one of them")
     if _PROVIDER in login:
-        from bellhop.cli.oidc import refresh
+        from bellhop.cli.login import refresh
 
         keep = partial(_keep_tokens, path, context)
         return {"token": refresh(_mapping(login[_PROVIDER], _PROVIDER), keep, patience=patience)}
-    from bellhop.cli.exec_plugin import run_plugin
+    from bellhop.cli.login import run_plugin
 
     terminal = path is not None and sys.stdin.isatty()
     folder = path.resolve().parent if path else None
@@ -112,7 +112,7 @@ def _mapping(value: Any, name: str) -> dict[str, Any]:
 
 
 def _keep_tokens(path: Path | None, context: str | None, tokens: Mapping[str, str]) -> None:
-    """Write refreshed tokens into the kubeconfig, as kubectl does: the former may have ended."""
+    """Write refreshed tokens into the kubeconfig, as kubectl does: the former may have expired."""
     if path is None or not path.is_file():
         return
     document = parse(read_at_most(path, LARGEST))
@@ -138,11 +138,11 @@ def _about(name: str) -> Iterator[None]:
 
 
 def _entries(document: Any, context: str | None) -> dict[str, dict[str, Any]]:
-    """Return the cluster and the user of a context, as far as they are there."""
+    """Return the cluster and the user of a context, if they exist."""
     if not isinstance(document, dict):
         return {}
-    wanted = context or document.get("current-context")
-    chosen = _entry(document, "contexts", wanted, "context") or {}
+    name = context or document.get("current-context")
+    chosen = _entry(document, "contexts", name, "context") or {}
     found = {
         plural: _entry(document, plural, chosen.get(singular), singular)
         for plural, (singular, _) in _FILES.items()

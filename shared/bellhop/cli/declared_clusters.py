@@ -1,4 +1,4 @@
-"""From files to the clusters that they declare: SveltosClusters, and Secrets with kubeconfigs."""
+"""The clusters that files declare: SveltosClusters, and Secrets with their kubeconfigs."""
 
 from __future__ import annotations
 
@@ -17,65 +17,61 @@ from bellhop.api.manifest import without_server_fields
 from bellhop.api.problems import mistakes
 from bellhop.api.sveltos_cluster import KIND, VERSIONS, WITHOUT_EFFECT, SveltosCluster
 from bellhop.cli import session
-from bellhop.cli.manifest_files import documents, files
+from bellhop.cli.manifest_files import list_files, read_files
 from bellhop.cli.options import DRY
-from bellhop.cli.output import count, say
-from bellhop.cli.registrations import specified, warn_of_silence
+from bellhop.cli.output import format_count, say
+from bellhop.cli.registrations import specify_registration, warn_of_unanswered_url
 from bellhop.cli.removal_warnings import say_held, say_plan
 from bellhop.cli.selection import for_each
 from bellhop.core.sveltos_annotations import APPLYSET
 from bellhop.declarations.apply import ManifestWriter
 from bellhop.declarations.deletion_guard import RemovalPlan
+from bellhop.declarations.records import HeldRemoval
 from bellhop.documents.document import Document, InvalidDocuments
 from bellhop.errors import BellhopError, ConflictError, InvalidError
-from bellhop.installation.installation import Installation
-from bellhop.operations.applysets import refuse_name
+from bellhop.installation import Installation
+from bellhop.operations.applysets import check_name
 from bellhop.operations.cluster_applysets import ClusterApplySet
 from bellhop.registration.declared_clusters import (
+    ClusterResult,
     DeclaredCluster,
-    Settled,
     Specify,
-    rehearse,
-    relabelled,
-    settle,
+    apply_cluster,
+    list_label_changes,
+    preview_cluster,
 )
-from bellhop.state.held_removal import HeldRemoval
 
 _AT_ONCE = 8
 """Clusters that are registered at once: a registration mostly waits for its API server."""
 
 if TYPE_CHECKING:
-    from bellhop.cli.registration_options import RegistrationOptions
+    from bellhop.cli.registrations import RegistrationOptions
     from bellhop.clusters.kubeconfig import Kubeconfig
-    from bellhop.installation.installation import Inbound
-    from bellhop.registration.registration import Registration
+    from bellhop.installation import Inbound
+    from bellhop.registration.request import Registration
 
 Place = tuple[str, str]
 """Namespace and name."""
 
 
-def read(
+def read_clusters(
     paths: Sequence[str], applyset: str | None, *, recursive: bool, allow_empty: bool
 ) -> list[DeclaredCluster]:
-    """Read the clusters that files declare, each with its Secret if that is among them.
-
-    Raises:
-        InvalidError: there is none, unless that is allowed, or with every mistake of all documents.
-    """
+    """Read the clusters that files declare, each with its Secret if that is among them."""
     if applyset is not None:
-        refuse_name(applyset)
+        check_name(applyset)
     clusters: dict[str, tuple[Document, SveltosCluster]] = {}
     secrets: dict[Place, Secret] = {}
     problems: list[InvalidError] = []
-    given = files(paths, recursive=recursive, allow_empty=allow_empty)
+    given = list_files(paths, recursive=recursive, allow_empty=allow_empty)
     whole = applyset is not None and not allow_empty
-    for document in documents(given, validate=False, whole=whole):
+    for document in read_files(given, validate=False, whole=whole):
         try:
-            found = parse_one(document)
+            found = parse_document(document)
             if isinstance(found, Secret):
                 secrets[found.namespace, found.name] = found
                 continue
-            _refuse_a_second(found, document, clusters)
+            _refuse_duplicate(found, document, clusters)
             _refuse_another_set(found, document, applyset)
             clusters[found.key] = document, found
         except InvalidDocuments as error:
@@ -86,40 +82,43 @@ def read(
         raise InvalidDocuments(problems)
     if not (clusters or allow_empty):
         raise InvalidError(f"cannot register from {', '.join(paths)}: it has no {KIND}")
-    return [_with_secret(each, secrets, applyset or "") for _, each in clusters.values()]
+    return [_add_secret(each, secrets, applyset or "") for _, each in clusters.values()]
 
 
 def register_all(
     clusters: Sequence[DeclaredCluster],
-    wishes: RegistrationOptions,
+    options: RegistrationOptions,
     applyset: str | None,
     *,
     renew: bool,
     prune: bool,
 ) -> None:
-    """Register clusters as declared, and deregister those that left their set; exit 1 on failure.
+    """Register declared clusters, and deregister those that left their set; exit 1 on failure.
 
-    If any of them fails, none is deregistered.
+    If a cluster fails, none is deregistered.
     """
-    here = session.installation(create=True)
+    here = session.open_installation(create=True)
     members = None if applyset is None else ClusterApplySet(here, applyset)
     sending: list[Inbound] = []
 
     def specify(cluster: SveltosCluster, kubeconfig: Kubeconfig) -> Registration:
         place = cluster.namespace, cluster.metadata.name
-        spec = specified(here, place, kubeconfig, wishes)
+        spec = specify_registration(here, place, kubeconfig, options)
         sending.extend([spec.inbound] if spec.forwarder else [])
         return spec
 
     with members.leased() if members else nullcontext():
-        left = members.left(_keys(clusters)) if members else []
+        left = members.left(_list_keys(clusters)) if members else []
         failed = _settle_all(here, clusters, specify, renew=renew)
         if here.inbound in sending:
-            warn_of_silence(here, here.inbound)
+            warn_of_unanswered_url(here, here.inbound)
         if members and prune and not failed:
             for_each(left, partial(_prune, members))
     if failed and prune and left:
-        say(f"error: {count(len(left), 'cluster')} left the files, and none is pruned", err=True)
+        say(
+            f"error: {format_count(len(left), 'cluster')} left the files, and none is pruned",
+            err=True,
+        )
     if failed:
         click.get_current_context().exit(1)
 
@@ -132,27 +131,29 @@ def _prune(members: ClusterApplySet, key: str) -> None:
             say(f"warning: {key}: {done.left}", err=True)
 
 
-def _keys(clusters: Sequence[DeclaredCluster]) -> set[str]:
+def _list_keys(clusters: Sequence[DeclaredCluster]) -> set[str]:
     return {each.manifest.key for each in clusters}
 
 
 def _settle_all(
     here: Installation, clusters: Sequence[DeclaredCluster], specify: Specify, *, renew: bool
 ) -> int:
-    """Register clusters as declared, several at once, and return how many failed.
+    """Register declared clusters, several at once, and return how many failed.
 
     Results are printed in the order of the clusters, each as soon as those before it are done.
     Those in conflict are attempted again at the end, one by one: of two names of one cluster both
     may have stepped back. After an exception such as Ctrl-C no further cluster is begun.
     """
-    also = {each.rule for each in _foresee(here, clusters).held}
+    also = {each.rule for each in _foresee_removals(here, clusters).held}
 
-    def attempt(cluster: DeclaredCluster) -> tuple[Settled | BellhopError, Sequence[HeldRemoval]]:
+    def attempt(
+        cluster: DeclaredCluster,
+    ) -> tuple[ClusterResult | BellhopError, Sequence[HeldRemoval]]:
         # `held` is what one change would remove: each cluster has its own.
         declare = ManifestWriter(here.records, here.catalogs, here.publisher, here.settings)
         declare.hold_also(also)
         try:
-            done = settle(replace(here, declare=declare), cluster, specify, renew=renew)
+            done = apply_cluster(replace(here, declare=declare), cluster, specify, renew=renew)
         except BellhopError as error:
             return error, ()
         return done, declare.held
@@ -173,32 +174,32 @@ def _settle_all(
         _report(cluster.manifest, done, held)
         failed += isinstance(done, BellhopError)
     if failed:
-        say(f"error: {failed} of {count(len(clusters), 'cluster')} failed", err=True)
+        say(f"error: {failed} of {format_count(len(clusters), 'cluster')} failed", err=True)
     return failed
 
 
-def rehearse_all(
+def preview_all(
     clusters: Sequence[DeclaredCluster],
-    wishes: RegistrationOptions,
+    options: RegistrationOptions,
     applyset: str | None,
     *,
     renew: bool,
     prune: bool,
 ) -> None:
-    """Say what would become of each cluster and its add-ons; exit 1 if any would fail."""
-    del wishes
-    here = session.installation()
-    left = [] if applyset is None else ClusterApplySet(here, applyset).left(_keys(clusters))
+    """Print the change of each cluster, and removed add-ons; exit 1 if a cluster would fail."""
+    del options
+    here = session.open_installation()
+    left = [] if applyset is None else ClusterApplySet(here, applyset).left(_list_keys(clusters))
     failed = 0
     for cluster in clusters:
         try:
-            change = rehearse(here, cluster, renew=renew)
+            change = preview_cluster(here, cluster, renew=renew)
         except BellhopError as error:
             say(f"error: {cluster.manifest.key}: {error}", err=True)
             failed += 1
         else:
             say(f"cluster/{cluster.manifest.key} {change}{DRY}")
-    say_plan(here, _foresee(here, clusters))
+    say_plan(here, _foresee_removals(here, clusters))
     if prune and not failed:
         for key in left:
             say(f"cluster/{key} pruned; the add-ons in it stay{DRY}")
@@ -207,31 +208,31 @@ def rehearse_all(
         click.get_current_context().exit(1)
 
 
-def _foresee(here: Installation, clusters: Sequence[DeclaredCluster]) -> RemovalPlan:
-    """Return what the labels of all clusters remove: one command is one change."""
-    return here.declare.foresee_clusters(relabelled(here, clusters))
+def _foresee_removals(here: Installation, clusters: Sequence[DeclaredCluster]) -> RemovalPlan:
+    """Return the removals by the labels of all clusters: one command is one change."""
+    return here.declare.foresee_clusters(list_label_changes(here, clusters))
 
 
 def _report(
-    cluster: SveltosCluster, done: Settled | BellhopError, held: Sequence[HeldRemoval]
+    cluster: SveltosCluster, done: ClusterResult | BellhopError, held: Sequence[HeldRemoval]
 ) -> None:
     if isinstance(done, BellhopError):
         say(f"error: {cluster.key}: {done}", err=True)
         return
     say(f"cluster/{cluster.key} {done.change}")
-    for warning in (*without_effect(cluster), *done.warnings):
+    for warning in (*list_ineffective_fields(cluster), *done.warnings):
         say(f"warning: {cluster.key}: {warning}", err=True)
     if done.change != "unchanged":
         say_held(held)
 
 
-def without_effect(cluster: SveltosCluster) -> Iterator[str]:
-    """Name the fields of a cluster that change nothing here."""
+def list_ineffective_fields(cluster: SveltosCluster) -> Iterator[str]:
+    """Yield a sentence for each field of a cluster that has no effect."""
     said = cluster.spec.model_dump(by_alias=True, exclude_unset=True)
     yield from (f"spec.{name} has no effect in Bellhop" for name in WITHOUT_EFFECT if name in said)
 
 
-def _refuse_a_second(
+def _refuse_duplicate(
     cluster: SveltosCluster,
     document: Document,
     clusters: Mapping[str, tuple[Document, SveltosCluster]],
@@ -254,20 +255,15 @@ def _refuse_another_set(cluster: SveltosCluster, document: Document, applyset: s
         )
 
 
-def _with_secret(
+def _add_secret(
     cluster: SveltosCluster, secrets: dict[Place, Secret], applyset: str
 ) -> DeclaredCluster:
     secret = secrets.get((cluster.namespace, cluster.secret))
     return DeclaredCluster(cluster, secret.decoded() if secret else None, applyset)
 
 
-def parse_one(document: Document) -> SveltosCluster | Secret:
-    """Read a document that declares a cluster, or the Secret of one.
-
-    Raises:
-        InvalidDocuments: with every mistake of the document.
-        InvalidError: it is of another kind.
-    """
+def parse_document(document: Document) -> SveltosCluster | Secret:
+    """Parse a document that declares a cluster, or the Secret of one."""
     data = document.data
     kind = data.get("kind") if isinstance(data, dict) else None
     if kind == "Secret":
@@ -283,6 +279,6 @@ def parse_one(document: Document) -> SveltosCluster | Secret:
     try:
         return SveltosCluster.model_validate(without_server_fields(data))
     except ValidationError as error:
-        told = mistakes(error, SveltosCluster, ())
-        problems = [InvalidError(said, where=document.where(path)) for path, said in told]
+        sentences = mistakes(error, SveltosCluster, ())
+        problems = [InvalidError(said, where=document.where(path)) for path, said in sentences]
     raise InvalidDocuments(problems)

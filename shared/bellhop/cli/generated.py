@@ -1,31 +1,34 @@
-"""What `bellhop render` prints: the profiles that a trigger generates, as YAML or JSON."""
+"""The output of `bellhop render`: the profiles that a trigger generates, as YAML or JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bellhop.cli.output import compose, document, say
+from bellhop.cli.output import print_document, print_styled, say
 from bellhop.core.printable import visible
 
 if TYPE_CHECKING:
     from bellhop.diagnosis.offline_render import OfflineRender
-    from bellhop.diagnosis.offline_result import Generated
-    from bellhop.diagnosis.source_evaluation import Tried
+    from bellhop.diagnosis.offline_result import RenderedProfile
+    from bellhop.diagnosis.source_evaluation import EvaluatedObject
 
 ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifests"
 
 
-def reason(judged: Tried) -> str:
-    """Return what the source itself said of an object that it takes, else why it does not."""
-    return judged.message if judged.matching else judged.because
+def explain_match(evaluated: EvaluatedObject) -> str:
+    """Return the source's message about an object that matches, else the reason why it does not."""
+    return evaluated.message if evaluated.matching else evaluated.because
 
 
 def print_yaml(
-    _rehearsal: OfflineRender, _judged: Sequence[Tried], generated: Iterable[Generated], show: str
+    _render: OfflineRender,
+    _evaluated: Sequence[EvaluatedObject],
+    generated: Iterable[RenderedProfile],
+    show: str,
 ) -> None:
     """Print profiles, ConfigMaps and manifests as documents, with a comment above each."""
-    from bellhop.diagnosis.overview import object_name
+    from bellhop.diagnosis.names import object_name
     from bellhop.documents.document import dump
 
     nothing = True
@@ -39,15 +42,17 @@ def print_yaml(
         if not made.placements:
             said += "\n# for no cluster: the destination selector selects none of those given"
         if show not in {ALL, PROFILES}:
-            compose(said)
-        for comment, manifest in _documents(made, said, show):
-            compose(f"---\n{comment}\n{dump(dict(manifest))}".removesuffix("\n"))
+            print_styled(said)
+        for comment, manifest in _list_documents(made, said, show):
+            print_styled(f"---\n{comment}\n{dump(dict(manifest))}".removesuffix("\n"))
     if nothing:
         say("Nothing would be generated.", err=True)
 
 
-def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what is shown of one profile, each with the comment above it."""
+def _list_documents(
+    made: RenderedProfile, said: str, show: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the shown manifests of a profile, each with the comment above it."""
     if show in {ALL, PROFILES}:
         yield said, made.manifest
     if show in {ALL, CONFIGMAPS}:
@@ -62,38 +67,41 @@ def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Map
 
 
 def print_json(
-    rehearsal: OfflineRender, judged: Sequence[Tried], generated: Iterable[Generated], show: str
+    render: OfflineRender,
+    evaluated: Sequence[EvaluatedObject],
+    generated: Iterable[RenderedProfile],
+    show: str,
 ) -> None:
-    """Print one object: what the source said of each object, and all that was generated."""
-    from bellhop.diagnosis.overview import object_name
+    """Print one object: the evaluation of each object, and everything that was generated."""
+    from bellhop.diagnosis.names import object_name
 
-    told = {
-        "trigger": rehearsal.trigger.name,
-        "source": rehearsal.source().name,
-        "cluster": rehearsal.cluster.key,
+    document = {
+        "trigger": render.trigger.name,
+        "source": render.source().name,
+        "cluster": render.cluster.key,
         "objects": [
             {
                 "object": object_name(each.key),
                 "matching": each.matching,
-                "because": reason(each),
+                "because": explain_match(each),
             }
-            for each in judged
+            for each in evaluated
         ],
         "profiles": [
             {
                 "name": made.profile.shown,
                 "object": object_name(made.profile.object),
                 "tier": made.profile.tier,
-                **_shown(made, show),
+                **_select_parts(made, show),
             }
             for made in generated
         ],
     }
-    document(told)
+    print_document(document)
 
 
-def _shown(made: Generated, show: str) -> dict[str, Any]:
-    """Return what is shown of one profile, each part under its own key."""
+def _select_parts(made: RenderedProfile, show: str) -> dict[str, Any]:
+    """Return the shown parts of a profile, each under its own key."""
     parts: dict[str, Any] = {
         PROFILES: {"profile": made.manifest},
         CONFIGMAPS: {

@@ -1,4 +1,4 @@
-"""The names by which users ask for a kind, as kubectl knows them: plural, singular, short."""
+"""The names of kinds, as kubectl has them: plural, singular, short."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.errors import InvalidError
 
@@ -28,120 +29,50 @@ class KindName(Struct, frozen=True):
     singular: str
     short: str
     group: str
-    namespaced: bool
     module: str
+    namespaced: bool = False
     stored: tuple[str, ...] = ()
 
     def object_name(self, row: Mapping[str, Any]) -> str:
-        """Name an object as -o name does, and as `get` takes it back: KIND/[NAMESPACE/]NAME."""
+        """Return an object's name as -o name prints and `get` reads it: KIND/[NAMESPACE/]NAME."""
         place = f"{row['namespace']}/" if self.namespaced else ""
         group = f".{self.group}" if self.group else ""
         return f"{self.singular}{group}/{place}{row['name']}"
 
     @property
-    def view(self) -> View:
-        """Import the view of this kind."""
+    def view(self) -> View[Any]:
         module = importlib.import_module(f"bellhop.cli.views.{self.module}")
-        found: View = module.VIEWS[self.singular]
+        found: View[Any] = module.VIEWS[self.singular]
         return found
 
 
+def _namespaced(plural: str, short: str, group: str, module: str, *stored: str) -> KindName:
+    return replace(_cluster_wide(plural, short, group, module, *stored), namespaced=True)
+
+
+def _cluster_wide(plural: str, short: str, group: str, module: str, *stored: str) -> KindName:
+    return KindName(plural, plural[:-1], short, group, module, stored=stored)
+
+
+_CONFIGURATION = ("configuration", "configuration")
+
 NAMES = (
-    KindName("clusters", "cluster", "cl", "", namespaced=True, module="clusters"),
-    KindName(
-        "eventsources",
-        "eventsource",
-        "es",
-        _LIB,
-        namespaced=False,
-        module="sources",
-        stored=("EventSource",),
-    ),
-    KindName(
-        "eventtriggers",
-        "eventtrigger",
-        "et",
-        _LIB,
-        namespaced=False,
-        module="triggers",
-        stored=("EventTrigger", "EventBasedAddOn"),
-    ),
-    KindName("eventreports", "eventreport", "er", _LIB, namespaced=True, module="reports"),
-    KindName("heldreports", "heldreport", "held", "bellhop.dev", namespaced=True, module="held"),
-    KindName(
-        "clusterprofiles",
-        "clusterprofile",
-        "cp",
-        _CONFIG,
-        namespaced=False,
-        module="profiles",
-        stored=("ClusterProfile",),
-    ),
-    KindName(
-        "profiles",
-        "profile",
-        "pr",
-        _CONFIG,
-        namespaced=True,
-        module="profiles",
-        stored=("Profile",),
-    ),
-    KindName(
-        "clustersets",
-        "clusterset",
-        "cs",
-        _LIB,
-        namespaced=False,
-        module="sets",
-        stored=("ClusterSet",),
-    ),
-    KindName("sets", "set", "st", _LIB, namespaced=True, module="sets", stored=("Set",)),
-    KindName(
-        "classifiers",
-        "classifier",
-        "cf",
-        _LIB,
-        namespaced=False,
-        module="classifiers",
-        stored=("Classifier",),
-    ),
-    KindName(
-        "clusterhealthchecks",
-        "clusterhealthcheck",
-        "chc",
-        _LIB,
-        namespaced=False,
-        module="health_checks",
-        stored=("ClusterHealthCheck",),
-    ),
-    KindName(
-        "healthchecks",
-        "healthcheck",
-        "hc",
-        _LIB,
-        namespaced=False,
-        module="assessments",
-        stored=("HealthCheck",),
-    ),
-    KindName(
-        "rolerequests",
-        "rolerequest",
-        "rr",
-        _LIB,
-        namespaced=False,
-        module="profiles",
-        stored=("RoleRequest",),
-    ),
-    KindName(
-        "configmaps",
-        "configmap",
-        "cm",
-        "",
-        namespaced=True,
-        module="holders",
-        stored=("ConfigMap",),
-    ),
-    KindName("secrets", "secret", "sec", "", namespaced=True, module="holders", stored=("Secret",)),
+    _namespaced("clusters", "cl", "", "clusters"),
+    _cluster_wide("eventsources", "es", _LIB, "sources", "EventSource"),
+    _cluster_wide("eventtriggers", "et", _LIB, "triggers", "EventTrigger", "EventBasedAddOn"),
+    _namespaced("eventreports", "er", _LIB, "reports"),
+    _namespaced("heldreports", "held", "bellhop.dev", "held"),
+    _cluster_wide("clusterprofiles", "cp", _CONFIG, "profiles", "ClusterProfile"),
+    _namespaced("profiles", "pr", _CONFIG, "profiles", "Profile"),
+    _cluster_wide("clustersets", "cs", _LIB, "sets", "ClusterSet"),
+    _namespaced("sets", "st", _LIB, "sets", "Set"),
+    _cluster_wide("classifiers", "cf", _LIB, "classifiers", "Classifier"),
+    _cluster_wide("clusterhealthchecks", "chc", _LIB, "health_checks", "ClusterHealthCheck"),
+    _cluster_wide("healthchecks", "hc", _LIB, "health_checks", "HealthCheck"),
+    _cluster_wide("rolerequests", "rr", _LIB, "profiles", "RoleRequest"),
+    KindName(*_CONFIGURATION, "conf", "bellhop.dev", "configuration", namespaced=True),
+    _namespaced("configmaps", "cm", "", "configmaps", "ConfigMap"),
+    _namespaced("secrets", "sec", "", "configmaps", "Secret"),
 )
 
 _OTHER_NAMES = {
@@ -157,18 +88,14 @@ _BY_NAME = {name: kind for kind in NAMES for name in (kind.plural, kind.singular
 _BY_NAME |= {other: _BY_NAME[name] for other, name in _OTHER_NAMES.items()}
 _SHORT = {"ebao", *(kind.short for kind in NAMES)}
 _LONG = [name for name in _BY_NAME if name not in _SHORT]
-"""Names that may have been mistyped: every other word of a few letters is like a short name."""
+"""Names to suggest: many words of a few letters are like a short name."""
 
 
-def kind_named(text: str) -> KindName:
-    """Find a kind by plural, singular or short name, in any case, with or without its group.
-
-    Raises:
-        InvalidError: there is no such kind; names the nearest one.
-    """
+def find_kind(text: str) -> KindName:
+    """Find a kind by plural, singular or short name, in any case, with or without its group."""
     name = text.lower().partition(".")[0]
     kind = _BY_NAME.get(name)
-    if kind is None or not singular(text):
+    if kind is None or not singular_name(text):
         near = difflib.get_close_matches(name, _LONG, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         known = ", ".join(f"{kind.plural} ({kind.short})" for kind in NAMES)
@@ -176,8 +103,8 @@ def kind_named(text: str) -> KindName:
     return kind
 
 
-def singular(text: str) -> str:
-    """Return the singular name of a kind, or nothing if there is no such kind."""
+def singular_name(text: str) -> str:
+    """Return the singular name of a kind; empty if there is no such kind."""
     name, _, group = text.lower().partition(".")
     kind = _BY_NAME.get(name)
     return kind.singular if kind and group in ("", kind.group) else ""
@@ -190,12 +117,12 @@ def split_kind(word: str, kinds: Collection[str]) -> tuple[str, str]:
     Profile has a namespace, so `profile/NAME` is one in the namespace `profile`.
     """
     kind, slash, name = word.partition("/")
-    kind = singular(kind)
+    kind = singular_name(kind)
     has_name = "/" in name if kind == "profile" else bool(name)
     return (kind, name) if slash and has_name and kind in kinds else ("", word)
 
 
-def shown_name(kind: str, api_version: str, name: str) -> str:
-    """Name an object as kubectl does: kind.group/name."""
+def format_object_name(kind: str, api_version: str, name: str) -> str:
+    """Return the name of an object as kubectl has it: kind.group/name."""
     group = api_version.rpartition("/")[0]
     return f"{kind.lower()}{'.' if group else ''}{group}/{name}"

@@ -1,4 +1,4 @@
-"""The `bellhop` command: it finds the subcommand, and tells errors the way shells expect.
+"""The `bellhop` command: it finds the subcommand, and reports errors as shells expect.
 
 Only click is loaded here. A subcommand is imported when it is called, so that `bellhop --help`
 and completion answer at once.
@@ -24,8 +24,8 @@ from typing import Any
 import click
 
 from bellhop import __version__
+from bellhop.cli.command import Group
 from bellhop.cli.completion import complete_context
-from bellhop.cli.examples import Group
 from bellhop.cli.options import Choice
 from bellhop.errors import BellhopError, CloudDeniedError, InvalidError, TemporaryError
 
@@ -38,6 +38,7 @@ GROUPS = {
         "sender": "Manage senders of CloudEvents for a cluster.",
         "context": "Choose the installation that the CLI talks to.",
         "charts": "Download the programs that deploy Helm charts.",
+        "install": "Install custom resource definitions in a cluster.",
         "backup": "Write an installation into a sealed file.",
         "restore": "Fill a new installation from a backup.",
         "import": "Convert the configuration of other tools.",
@@ -85,6 +86,19 @@ GROUPS = {
 
 COMMANDS = {name: GROUPS[group][name] for group in GROUPS for name in GROUPS[group]}
 
+_SHARED = {
+    "annotate": "label",
+    "describe": "get",
+    "events": "show",
+    "history": "rollback",
+    "restore": "backup",
+    "resume": "pause",
+    "resync": "redeploy",
+    "rotate": "deregister",
+    "test": "evaluate",
+}
+"""Commands that stand in the module of another one, under their own name."""
+
 _INTERRUPTED = 130
 _PIPE_CLOSED = 141
 _TRY_AGAIN = 75
@@ -94,27 +108,25 @@ _WRONG_INPUT = 2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _SELDOM = 500_000
-"""Objects more than there were, until a command looks for garbage."""
+"""The number of new objects that starts a garbage collection."""
 
 
 class Root(Group):
     """The group that imports its commands when they are needed, and answers for all errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
         del ctx
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        name = cmd_name.replace("-", "_")
-        # No module may be called by a word of Python's own.
+        name = _SHARED.get(cmd_name, cmd_name).replace("-", "_")
+        # A keyword of Python cannot be the name of a module.
         name += "_" * keyword.iskeyword(name)
         module = importlib.import_module(f"bellhop.cli.commands.{name}")
-        found: click.Command = module.command
+        found: click.Command = getattr(module, cmd_name if cmd_name in _SHARED else "command")
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -134,17 +146,17 @@ class Root(Group):
         standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
         **extra: Any,
     ) -> Any:
-        """Run and exit with the code that says how it went."""
+        """Run the command and exit with its code."""
         del prog_name, standalone_mode  # Ours has one name, and this is where it ends.
         try:
             code = super().main(args, "bellhop", complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except Exception as error:  # noqa: BLE001 - the one place that answers for everything
-            code = _report(error)
+            code = _report_error(error)
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; a reader that has seen enough is no error."""
+        """Run a command; a reader that closes the pipe is no error."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -156,6 +168,7 @@ class Root(Group):
 
 @click.command(
     cls=Root,
+    state=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     examples=(
         "bellhop serve",
@@ -185,7 +198,6 @@ def cli(ctx: click.Context, state: Path | None, context_name: str | None) -> Non
 
 
 def run() -> None:
-    """Run the command line."""
     # What a command makes is needed until it ends: to look for garbage among thousands of
     # documents took a sixth of the time of applying them.
     gc.set_threshold(_SELDOM)
@@ -193,34 +205,35 @@ def run() -> None:
 
 
 def _drop_output() -> None:
-    """Let go of what is still buffered: it would fail once more when the interpreter ends."""
+    """Discard buffered output: writing it would fail once more when the interpreter ends."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _misused(error: click.ClickException) -> int:
-    """Say what is wrong with a command line in one sentence, and where its help is."""
+def _report_misuse(error: click.ClickException) -> int:
+    """Print one sentence on the error of a command line, and the place of its help."""
     from bellhop.cli.output import say
 
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return error.exit_code
-    said = error.format_message().rstrip(".")
-    said = said[:1].lower() + said[1:]
+    # click puts each choice of a missing option on a line of its own.
+    message = error.format_message().rstrip(".").replace("\n\t", " ")
+    message = message[:1].lower() + message[1:]
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx else "bellhop"
-    end = " " if said.endswith("?") else "; "
-    say(f"error: {said}{end}`{path} --help` shows how it is used", err=True)
+    end = " " if message.endswith("?") else "; "
+    say(f"error: {message}{end}`{path} --help` shows how it is used", err=True)
     return error.exit_code
 
 
-def _report(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.Abort):
         return _INTERRUPTED
     if isinstance(error, click.ClickException):
-        return _misused(error)
+        return _report_misuse(error)
     from bellhop.cli.output import say
 
     if os.environ.get("BELLHOP_DEBUG"):

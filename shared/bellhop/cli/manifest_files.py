@@ -1,4 +1,4 @@
-"""From the files that users name to validated kinds, with every mistake of all files at once."""
+"""Manifests from files, validated; the mistakes of all files are reported at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bellhop.api.kinds import (
     Secret,
     parse,
 )
-from bellhop.cli.files import explained
+from bellhop.cli.options import wrap_file_errors
 from bellhop.core.sveltos_annotations import LUA, NOTICE
 from bellhop.documents.document import Document, InvalidDocuments, read_documents
 from bellhop.errors import InvalidError, MissingError
@@ -29,19 +29,16 @@ STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def files(paths: Iterable[str], *, recursive: bool, allow_empty: bool = False) -> Iterator[str]:
-    """Yield the files that paths mean; a folder's in the order of their names.
-
-    Raises:
-        MissingError: a path is not there, or a folder holds no manifest and may not be empty.
-        InvalidError: a folder cannot be read.
-    """
+def list_files(
+    paths: Iterable[str], *, recursive: bool, allow_empty: bool = False
+) -> Iterator[str]:
+    """Yield the files that paths name; those of a folder by name."""
     for given in paths:
         if given == STDIN or not Path(given).is_dir():
             yield given
             continue
-        with explained(f"'{given}'"):
-            found = sorted(_inside(given, recursive=recursive))
+        with wrap_file_errors(f"'{given}'"):
+            found = sorted(_list_folder(given, recursive=recursive))
         if not (found or allow_empty):
             hint = "" if recursive else "; -R looks into its folders too"
             raise MissingError(
@@ -50,10 +47,10 @@ def files(paths: Iterable[str], *, recursive: bool, allow_empty: bool = False) -
         yield from map(str, found)
 
 
-def _inside(folder: str, *, recursive: bool) -> Iterator[Path]:
-    """Yield the manifests of a folder, also those that cannot be read: reading them says why.
+def _list_folder(folder: str, *, recursive: bool) -> Iterator[Path]:
+    """Yield the manifests of a folder, also unreadable ones: reading them reports the reason.
 
-    A folder that was skipped for it would look as if its objects were to be deleted.
+    Objects of a folder that was skipped would look deleted.
     """
 
     def fail(error: OSError) -> None:
@@ -74,24 +71,20 @@ def _is_manifest(path: Path) -> bool:
         return True
 
 
-def documents(
+def read_files(
     paths: Iterable[str], *, validate: bool = True, whole: bool = False
 ) -> list[Document]:
-    """Read the documents of all files; when one cannot be read, tell what else is wrong, too.
+    """Read the documents of all files; if one cannot be read, report all mistakes of the others.
 
-    Files that are a `whole` set must not be empty: a program that failed may have left one so, and
-    the objects that it had would be deleted.
-
-    Raises:
-        InvalidDocuments: with what is wrong in each file.
-        MissingError: a file is not there.
+    Files of a `whole` set must not be empty: a program that failed may have left an empty file,
+    and its objects would be deleted.
     """
     found: list[Document] = []
     problems: list[InvalidError] = []
     for path in paths:
         try:
-            content = _content(path)
-            found.extend(read_documents(content, source=_source(path)))
+            content = _read_content(path)
+            found.extend(read_documents(content, source=_name_source(path)))
         except InvalidError as error:
             problems.append(error)
             continue
@@ -105,12 +98,8 @@ def documents(
     return found
 
 
-def declarations(read: Sequence[Document]) -> list[Declaration]:
-    """Validate documents, and refuse them all when one has a mistake.
-
-    Raises:
-        InvalidDocuments: with every mistake.
-    """
+def validate(read: Sequence[Document]) -> list[Declaration]:
+    """Validate documents, and refuse all of them if one has a mistake."""
     problems: list[InvalidError] = []
     found = _collect(read, problems)
     if problems:
@@ -127,46 +116,43 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
             problems.extend(error.problems)
             continue
         if isinstance(declaration, EventSource | Classifier | HealthCheck):
-            problems.extend(_scripts(declaration, document))
+            problems.extend(_check_scripts(declaration, document))
         elif isinstance(declaration, EventTrigger | ClusterProfile):
-            problems.extend(_checks(declaration, document))
-            problems.extend(_patches(declaration, document))
+            problems.extend(_check_health_checks(declaration, document))
+            problems.extend(_check_patches(declaration, document))
         elif isinstance(declaration, ConfigMap | Secret):
-            problems.extend(_written(declaration, document))
+            problems.extend(_check_content(declaration, document))
         elif isinstance(declaration, ClusterHealthCheck) and NOTICE in declaration.annotations:
-            problems.extend(_worded(declaration, document))
+            problems.extend(_check_notices(declaration, document))
         found.append(declaration)
     return found
 
 
-def _scripts(
+def _check_scripts(
     source: EventSource | Classifier | HealthCheck, document: Document
 ) -> Iterator[InvalidError]:
-    """Yield what Lua has against the scripts of a source, a classifier or a health check."""
     from bellhop.events.scripts import objections
 
     for place, said in objections(source):
         yield InvalidError(said, where=document.where(place))
 
 
-def _checks(
+def _check_health_checks(
     declaration: EventTrigger | ClusterProfile, document: Document
 ) -> Iterator[InvalidError]:
-    """Yield what Lua and CEL have against the checks of a trigger or profile."""
     if not declaration.checks:
         return
     from bellhop.events.scripts import check_objections
 
-    spec = declaration.asked if isinstance(declaration, ClusterProfile) else declaration.spec
+    spec = declaration.addons
     for place, said in check_objections(spec):
         yield InvalidError(said, where=document.where(place))
 
 
-def _patches(
+def _check_patches(
     declaration: EventTrigger | ClusterProfile, document: Document
 ) -> Iterator[InvalidError]:
-    """Yield which patches of a trigger or profile are none."""
-    spec = declaration.asked if isinstance(declaration, ClusterProfile) else declaration.spec
+    spec = declaration.addons
     if not spec.patches:
         return
     from bellhop.rendering.patches.texts import objections
@@ -175,8 +161,8 @@ def _patches(
         yield InvalidError(said, where=document.where(("spec", "patches", number, "patch")))
 
 
-def _written(holder: ConfigMap | Secret, document: Document) -> Iterator[InvalidError]:
-    """Yield what is wrong with what is to be deployed: scripts of Lua, and declarations."""
+def _check_content(holder: ConfigMap | Secret, document: Document) -> Iterator[InvalidError]:
+    """Yield the mistakes in scripts and declarations that a ConfigMap or Secret has."""
     from bellhop.events.scripts import declaring, of_holder
 
     written = of_holder(holder) if LUA in holder.annotations else declaring(holder)
@@ -184,51 +170,45 @@ def _written(holder: ConfigMap | Secret, document: Document) -> Iterator[Invalid
         yield InvalidError(said, where=document.where(place))
 
 
-def _worded(check: ClusterHealthCheck, document: Document) -> Iterator[InvalidError]:
-    """Yield what Go's templates have against what is to word a check's notices."""
+def _check_notices(check: ClusterHealthCheck, document: Document) -> Iterator[InvalidError]:
+    """Yield the mistakes in the Go templates of a check's notices."""
     from bellhop.extras.health.texts import objections
 
     for place, said in objections(check):
         yield InvalidError(said, where=document.where(place))
 
 
-def last_of_each(
+def keep_last(
     read: Sequence[Document], found: Sequence[Declaration]
 ) -> tuple[list[Document], list[Declaration], list[str]]:
-    """Keep the last of objects that come twice, as kubectl does; say in sentences which did."""
+    """Keep the last of objects that occur twice, as kubectl does; return sentences about these."""
     last: dict[tuple[str, str, str], tuple[Document, Declaration]] = {}
-    told: list[str] = []
+    sentences: list[str] = []
     for document, declaration in zip(read, found, strict=True):
         key = declaration.key
         if key in last:
             first = last.pop(key)[0]
-            told.append(
+            sentences.append(
                 f"{key} is at {first.where()} and at {document.where()}; the last one counts"
             )
         last[key] = document, declaration
     kept = list(last.values())
-    return [each for each, _ in kept], [each for _, each in kept], told
+    return [each for each, _ in kept], [each for _, each in kept], sentences
 
 
-def text(path: str) -> str:
-    """Read one file as text.
-
-    Raises:
-        InvalidError: it is not UTF-8, or cannot be read.
-        MissingError: it is not there.
-    """
+def read_text(path: str) -> str:
     try:
-        return _content(path).decode()
+        return _read_content(path).decode()
     except UnicodeDecodeError as error:
-        raise InvalidError(f"cannot read '{_source(path)}': it is not UTF-8") from error
+        raise InvalidError(f"cannot read '{_name_source(path)}': it is not UTF-8") from error
 
 
-def _content(path: str) -> bytes:
+def _read_content(path: str) -> bytes:
     if path == STDIN:
         return sys.stdin.buffer.read()
-    with explained(f"'{path}'"):
+    with wrap_file_errors(f"'{path}'"):
         return Path(path).read_bytes()
 
 
-def _source(path: str) -> str:
+def _name_source(path: str) -> str:
     return "standard input" if path == STDIN else path

@@ -1,4 +1,4 @@
-"""Which objects a command line means: KIND NAME, KIND/NAME, NAMESPACE/NAME, -n and -l."""
+"""The objects that a command line names: KIND NAME, KIND/NAME, NAMESPACE/NAME, -n and -l."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import click
 from msgspec import Struct
 
 from bellhop.cli.completion import complete_profile
-from bellhop.cli.kinds import KindName, kind_named, singular, split_kind
+from bellhop.cli.kinds import KindName, find_kind, singular_name, split_kind
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.cli.views.view import Query
     from bellhop.core.selector import Selector
-    from bellhop.installation.installation import Installation
+    from bellhop.installation import Installation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,15 +24,14 @@ PROFILES = ("clusterprofile", "profile", "rolerequest")
 TRIGGER = "eventtrigger"
 
 
-class Asked(Struct, frozen=True):
-    """A kind, and which objects of it."""
+class ObjectQuery(Struct, frozen=True):
+    """A kind, and the query of its objects."""
 
     kind: KindName
     query: Query
 
 
 def naming_options(command: F) -> F:
-    """Add -n, -A and -l."""
     command = click.option(
         "-l",
         "--selector",
@@ -53,18 +52,14 @@ def naming_options(command: F) -> F:
     )(command)
 
 
-def asked(
+def read_query(
     kind: str, name: str, namespace: str, selector: str = "", *, show_secrets: bool = False
-) -> Asked:
-    """Read which objects are meant.
-
-    Raises:
-        InvalidError: there is no such kind, or the selector cannot be read.
-    """
+) -> ObjectQuery:
+    """Read KIND, NAME and the options that narrow a query."""
     from bellhop.cli.views.view import Query
 
     first, slash, rest = kind.partition("/")
-    known = kind_named(first)
+    known = find_kind(first)
     name = name or (rest if slash else "")
     if known.namespaced and "/" in name:
         place, _, name = name.partition("/")
@@ -79,7 +74,7 @@ def asked(
         selector=read_selector(selector),
         show_secrets=show_secrets,
     )
-    return Asked(known, query)
+    return ObjectQuery(known, query)
 
 
 def profile_argument(command: F) -> F:
@@ -89,26 +84,22 @@ def profile_argument(command: F) -> F:
         nargs=-1,
         required=True,
         metavar="PROFILE",
-        callback=_one_profile,
+        callback=_read_profile,
         shell_complete=complete_profile,
     )(command)
 
 
-def _one_profile(_ctx: click.Context, _parameter: click.Parameter, words: Sequence[str]) -> str:
+def _read_profile(_ctx: click.Context, _parameter: click.Parameter, words: Sequence[str]) -> str:
     found = join_kind(words, (*PROFILES, TRIGGER))
     if len(found) != 1:
         raise click.UsageError("name one profile, as NAME, NAMESPACE/NAME or KIND NAME")
-    profile_named(found[0])
+    read_profile_name(found[0])
     return found[0]
 
 
 def join_kind(words: Sequence[str], kinds: Collection[str]) -> Sequence[str]:
-    """Return KIND NAME… and KIND/NAME… as the latter, with the kind's singular; names as they are.
-
-    Raises:
-        UsageError: a Profile is named without its namespace.
-    """
-    kind = singular(words[0]) if len(words) > 1 else ""
+    """Return KIND NAME… and KIND/NAME… as the latter, with the kind's singular; names unchanged."""
+    kind = singular_name(words[0]) if len(words) > 1 else ""
     if kind not in kinds:
         return ["/".join(filter(None, split_kind(word, kinds))) for word in words]
     if kind == "profile" and not all("/" in name for name in words[1:]):
@@ -116,13 +107,10 @@ def join_kind(words: Sequence[str], kinds: Collection[str]) -> Sequence[str]:
     return [f"{kind}/{name}" for name in words[1:]]
 
 
-def profile_or_trigger(here: Installation, word: str) -> tuple[str, str]:
-    """Return the names of the profile and of the trigger that a word means; one of them is empty.
+def resolve_profile_or_trigger(here: Installation, word: str) -> tuple[str, str]:
+    """Return the names of the profile and the trigger that a word means; one of them is empty.
 
-    Without a kind it means a trigger only where no profile has that name.
-
-    Raises:
-        MissingError: there is no trigger of that name.
+    Without a kind it means a trigger only if no profile has that name.
     """
     kind, _, name = word.partition("/")
     if kind == TRIGGER and name:
@@ -131,17 +119,13 @@ def profile_or_trigger(here: Installation, word: str) -> tuple[str, str]:
                 f"there is no EventTrigger '{name}'; `bellhop get eventtriggers` lists them"
             )
         return "", name
-    profile = profile_named(word)
-    trigger = named_by_trigger(here, profile)
+    profile = read_profile_name(word)
+    trigger = find_trigger(here, profile)
     return ("", trigger) if trigger else (profile, "")
 
 
-def profile_named(word: str) -> str:
-    """Read NAME, NAMESPACE/NAME or KIND/NAME of a profile; a RoleRequest has its kind before it.
-
-    Raises:
-        UsageError: it names something else.
-    """
+def read_profile_name(word: str) -> str:
+    """Read NAME, NAMESPACE/NAME or KIND/NAME of a profile; a RoleRequest needs its kind."""
     from bellhop.api.manifest import DeclarationKey
     from bellhop.core.identity import ROLE_REQUEST
     from bellhop.core.names import namespace_problem
@@ -161,24 +145,24 @@ def profile_named(word: str) -> str:
     return word
 
 
-def named_by_trigger(here: Installation, word: str) -> str:
-    """Return the trigger whose profiles are meant, and say so; empty where a profile is.
+def find_trigger(here: Installation, word: str) -> str:
+    """Return the trigger whose profiles a word means, and print a note; empty for a profile.
 
     A word that names a profile never means a trigger.
     """
     from bellhop.cli.output import say
-    from bellhop.diagnosis.names import trigger_meant
+    from bellhop.diagnosis.names import resolve_trigger
 
-    trigger = trigger_meant(here, word)
+    trigger = resolve_trigger(here, word)
     if trigger:
         say(f"'{trigger}' is a trigger: this applies to all profiles that it generated.", err=True)
     return trigger
 
 
-def absent(here: Installation, what: Asked) -> MissingError:
-    """Say that an object is not there, and what may have been meant."""
+def make_missing_error(here: Installation, what: ObjectQuery) -> MissingError:
+    """Make the error of an object that does not exist, with the nearest name."""
     from bellhop.cli.views.view import Query
-    from bellhop.diagnosis.object_names import require_namespace
+    from bellhop.diagnosis.names import require_namespace
 
     namespace = what.query.namespace
     everything = list(what.kind.view.rows(here, Query(namespace=namespace)))
@@ -195,13 +179,8 @@ def absent(here: Installation, what: Asked) -> MissingError:
     return MissingError(f"there is no {what.kind.singular} '{place}{what.query.name}'; {hint}")
 
 
-def nothing(here: Installation, what: Asked) -> str:
-    """Say that there is nothing of a kind.
-
-    Raises:
-        MissingError: its namespace is not there, so that nothing could be in it.
-    """
-    from bellhop.diagnosis.object_names import require_namespace
+def explain_nothing(here: Installation, what: ObjectQuery) -> str:
+    from bellhop.diagnosis.names import require_namespace
 
     if what.query.namespace:
         require_namespace(here, what.query.namespace)
@@ -210,11 +189,7 @@ def nothing(here: Installation, what: Asked) -> str:
 
 
 def read_selector(text: str) -> Selector | None:
-    """Read a label selector; an empty one asks nothing.
-
-    Raises:
-        InvalidError: it is not written as Kubernetes has them.
-    """
+    """Read a label selector; an empty one selects everything."""
     if not text:
         return None
     from pydantic import ValidationError

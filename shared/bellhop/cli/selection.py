@@ -1,4 +1,4 @@
-"""Several objects of a kind at once: `-l SELECTOR` or `--all` in place of a name."""
+"""The clusters and objects that a command line names: NAMESPACE/NAME, -l SELECTOR or --all."""
 
 from __future__ import annotations
 
@@ -9,19 +9,103 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 import click
 from msgspec import Struct
 
-from bellhop.cli.clusters import cluster_names, cluster_option, known, one_cluster
 from bellhop.cli.completion import complete_cluster
-from bellhop.cli.kinds import singular
+from bellhop.cli.kinds import singular_name, split_kind
 from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.cli.output import Row
-    from bellhop.installation.installation import Installation
+    from bellhop.installation import Installation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cluster_option(command: F) -> F:
+    """Add --namespace and --cluster; the latter may be NAMESPACE/NAME."""
+    command = click.option(
+        "--cluster",
+        default="",
+        metavar="[NAMESPACE/]NAME",
+        help="Only this cluster.",
+        shell_complete=complete_cluster,
+    )(command)
+    return click.option(
+        "--namespace", metavar="NAMESPACE", default="", help="Namespace of the cluster."
+    )(command)
+
+
+def cluster_argument(*, required: bool) -> Callable[[F], F]:
+    metavar = "NAMESPACE/NAME" if required else "[NAMESPACE/NAME]"
+    return click.argument(
+        "key", required=required, default=None, metavar=metavar, shell_complete=complete_cluster
+    )
+
+
+def named_cluster(command: F) -> F:
+    """Add an optional cluster: NAME, `cluster NAME` or --cluster; `key` is its name."""
+
+    @wraps(command)
+    def call(*, words: Sequence[str], namespace: str, cluster: str, **others: Any) -> Any:
+        names = read_cluster_names(words)
+        if len(names) > 1:
+            raise click.UsageError("name one cluster, as NAMESPACE/NAME")
+        key = None
+        if names or namespace or cluster:
+            place = read_cluster_name(names[0] if names else None, namespace, cluster)
+            key = "/".join(filter(None, place))
+        return command(key=key, **others)
+
+    argument = click.argument(
+        "words", nargs=-1, metavar="[NAMESPACE/NAME]", shell_complete=complete_cluster
+    )
+    return argument(cluster_option(cast("F", call)))
+
+
+def read_cluster_names(words: Sequence[str]) -> Sequence[str]:
+    """Return names of clusters without their kind, which may come first or be part of one."""
+    names = words[1:] if words and singular_name(words[0]) == "cluster" else words
+    return [_strip_kind(each) for each in names]
+
+
+def _strip_kind(word: str) -> str:
+    """Read `cluster/NAMESPACE/NAME`; in `clusters/NAME` the first word is a namespace."""
+    name = split_kind(word, ["cluster"])[1]
+    return name if "/" in name else word
+
+
+def read_cluster_name(key: str | None, namespace: str, name: str) -> tuple[str, str]:
+    """Read a cluster from the argument or from options, as namespace and name."""
+    if bool(key) == bool(name):
+        raise click.UsageError("name one cluster, as NAMESPACE/NAME or with --namespace, --cluster")
+    place, slash, rest = _strip_kind(key or name).partition("/")
+    if slash and namespace not in ("", place):
+        raise click.UsageError(f"'{key or name}' and --namespace {namespace} name two namespaces")
+    return (place, rest) if slash else (namespace, place)
+
+
+def find_cluster(here: Installation, text: str | None, namespace: str = "") -> str:
+    """Return the key of a registered cluster; empty if none is named."""
+    from bellhop.diagnosis.names import require_clusters, resolve_cluster
+
+    if text:
+        return resolve_cluster(here, _strip_kind(text), namespace)
+    if namespace:
+        require_clusters(here, namespace)
+    return ""
+
+
+SELECTABLE = {
+    "cluster": "clusters",
+    "clusterprofile": "clusterprofiles",
+    "profile": "profiles",
+    "rolerequest": "rolerequests",
+    "eventtrigger": "triggers",
+}
+"""The kinds that -l and --all select, as users call them."""
 
 FindKeys: TypeAlias = Callable[["Installation"], list[str]]
 """Find the keys of the clusters that a command line names; none if it names no cluster."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
@@ -60,28 +144,27 @@ def selection_options(command: F) -> F:
 def named_clusters(command: F) -> F:
     """Add clusters: NAME, `cluster NAME`, --cluster, -l or --all.
 
-    The parameter `find_keys` returns the keys of those that an installation has; none if no cluster
-    is named.
+    The parameter `find_keys` returns their keys in an installation; none if no cluster is named.
     """
 
     @wraps(command)
     def call(
         *, words: Sequence[str], namespace: str, cluster: str, selection: Selection, **others: Any
     ) -> Any:
-        names = cluster_names(words)
+        names = read_cluster_names(words)
         if len(names) > 1:
             raise click.UsageError("name one cluster, as NAMESPACE/NAME, or use -l or --all")
         if selection and (names or cluster):
             raise click.UsageError("name a cluster, or use -l or --all, not both")
         name = ""
         if names or cluster or (namespace and not selection):
-            place = one_cluster(names[0] if names else None, namespace, cluster)
+            place = read_cluster_name(names[0] if names else None, namespace, cluster)
             name = "/".join(filter(None, place))
 
         def find_keys(here: Installation) -> list[str]:
             if selection:
                 return select_clusters(here, selection, namespace)
-            return [known(here, name)] if name else []
+            return [find_cluster(here, name)] if name else []
 
         return command(find_keys=find_keys, **others)
 
@@ -92,12 +175,6 @@ def named_clusters(command: F) -> F:
 
 
 def select_clusters(here: Installation, selection: Selection, namespace: str = "") -> list[str]:
-    """Return the keys of the selected clusters.
-
-    Raises:
-        InvalidError: the selector cannot be read.
-        MissingError: there is no such cluster.
-    """
     rows = select_objects(here, "cluster", selection, namespace)
     return [f"{row['namespace']}/{row['name']}" for row in rows]
 
@@ -105,15 +182,9 @@ def select_clusters(here: Installation, selection: Selection, namespace: str = "
 def select_objects(
     here: Installation, kind: str, selection: Selection, namespace: str = ""
 ) -> Sequence[Row]:
-    """Return the rows of the selected objects of a kind.
+    from bellhop.cli.queries import read_query
 
-    Raises:
-        InvalidError: there is no such kind, or the selector cannot be read.
-        MissingError: there is no such object.
-    """
-    from bellhop.cli.queries import asked
-
-    what = asked(kind, "", namespace, selection.selector)
+    what = read_query(kind, "", namespace, selection.selector)
     rows = list(what.kind.view.rows(here, what.query))
     if not rows:
         place = f" in namespace '{namespace}'" if namespace else ""
@@ -125,12 +196,7 @@ def select_objects(
 def select_applied(
     here: Installation, kind: str, selection: Selection, namespace: str = ""
 ) -> Sequence[Row]:
-    """Return the rows of the selected objects that users applied, without generated profiles.
-
-    Raises:
-        InvalidError: there is no such kind, or the selector cannot be read.
-        MissingError: there is no such object.
-    """
+    """Return the rows of the selected objects that users applied, without generated profiles."""
     rows = select_objects(here, kind, selection, namespace)
     applied = [row for row in rows if not row.get("trigger")]
     if not applied:
@@ -138,15 +204,12 @@ def select_applied(
     return applied
 
 
-def selected_kind(words: Sequence[str], possible: Mapping[str, str]) -> str:
-    """Return the kind that a word beside -l or --all names, in the singular.
+def read_selected_kind(words: Sequence[str], possible: Mapping[str, str]) -> str:
+    """Return the singular of the kind that a word beside -l or --all names.
 
-    `possible` maps each kind that the command takes to what its users call it.
-
-    Raises:
-        UsageError: it is no such kind, or more than a kind.
+    `possible` maps each kind that the command takes to its name for users.
     """
-    kind = singular(words[0]) if len(words) == 1 else ""
+    kind = singular_name(words[0]) if len(words) == 1 else ""
     if kind not in possible:
         raise click.UsageError(
             f"name a kind beside -l or --all: {', '.join(dict.fromkeys(possible.values()))}"
@@ -155,7 +218,7 @@ def selected_kind(words: Sequence[str], possible: Mapping[str, str]) -> str:
 
 
 def for_each(items: Iterable[T], act: Callable[[T], None]) -> None:
-    """Act on each item; a failure keeps none of the others from it.
+    """Act on each item, also after failures.
 
     Raises:
         BellhopError: the last failure; earlier ones are reported as they happen.

@@ -1,4 +1,4 @@
-"""The installation of a command: opened when it is asked for, closed when the command ends."""
+"""The installation of a command: opened on demand, closed when the command ends."""
 
 from __future__ import annotations
 
@@ -10,82 +10,64 @@ import click
 
 from bellhop.cli.contexts import EMBEDDED, Context, choose
 from bellhop.cli.options import Choice
+from bellhop.cli.output import say
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.cli.providers import Opened
-    from bellhop.installation.installation import Inbound, Installation
+    from bellhop.cli.providers.provider import OpenInstallation
+    from bellhop.installation import Inbound, Installation
 
 _PROBE_SECONDS = 2.0
 
 
-def chosen(ctx: click.Context | None = None) -> Context:
-    """Say which installation the command line, the environment and the contexts lead to."""
+def choose_context(ctx: click.Context | None = None) -> Context:
+    """Return the context that the command line, the environment and the contexts choose."""
     root = (ctx or click.get_current_context()).find_root()
     choice = root.ensure_object(Choice)
-    # A shell that completes runs no command: what the root was told is in its parameters alone.
+    # A shell that completes runs no command: the root's values are only in its parameters.
     state = choice.state or root.params.get("state")
     return choose(state, choice.context or root.params.get("context_name"), os.environ)
 
 
-def installation(*, create: bool = False) -> Installation:
-    """Open the chosen installation for the rest of the command; only some may `create` one.
+def open_installation(*, create: bool = False) -> Installation:
+    """Open the chosen installation until the command ends; some commands may `create` it.
 
-    Raises:
-        MissingError: there is none: a folder that was mistyped is not to look like an empty one.
+    A missing folder is an error otherwise: a mistyped one would look like an empty installation.
     """
-    return _kept(open_chosen(click.get_current_context(), create=create))
+    return _close_with_command(open_context(click.get_current_context(), create=create))
 
 
-def keep_open() -> Opened:
-    """Open the chosen installation for the rest of the command, with what its kind adds to it.
-
-    Raises:
-        MissingError: there is none.
-    """
-    opened = open_chosen(click.get_current_context())
-    _kept(opened)
+def open_for_command() -> OpenInstallation:
+    """Open the chosen installation until the command ends, with the methods of its kind."""
+    opened = open_context(click.get_current_context())
+    _close_with_command(opened)
     return opened
 
 
-def open_chosen(ctx: click.Context, *, create: bool = False) -> Opened:
-    """Open the chosen installation, for who closes it.
+def open_context(ctx: click.Context, *, create: bool = False) -> OpenInstallation:
+    """Open the chosen installation; the caller closes it."""
+    from bellhop.cli.providers.provider import load_provider
 
-    Raises:
-        MissingError: there is none, and none may be created.
-    """
-    from bellhop.cli.providers import place_of
-
-    context = chosen(ctx)
-    return place_of(context).opened(context, os.environ, create=create)
+    context = choose_context(ctx)
+    return load_provider(context).open(context, os.environ, create=create)
 
 
-def looking() -> Installation:
-    """Open the chosen installation to look at it alone: nothing in it is made or changed.
+def open_read_only() -> Installation:
+    """Open the chosen installation for reading: nothing in it is created or changed."""
+    from bellhop.cli.providers.provider import load_provider
 
-    Raises:
-        MissingError: there is none.
-        InvalidError: it is of another version or key.
-    """
-    from bellhop.cli.providers import place_of
-
-    context = chosen()
-    return _kept(place_of(context).looked_into(context, os.environ))
+    context = choose_context()
+    return _close_with_command(load_provider(context).open_read_only(context, os.environ))
 
 
-def _kept(opened: Opened) -> Installation:
-    """Keep an installation open for the rest of the command."""
+def _close_with_command(opened: OpenInstallation) -> Installation:
     click.get_current_context().find_root().call_on_close(opened.close)
     return opened.installation
 
 
 def state_folder() -> Path:
-    """Return the state folder of the chosen installation.
-
-    Raises:
-        InvalidError: it has none.
-    """
-    context = chosen()
+    """Return the state folder of the chosen installation; a cloud has none."""
+    context = choose_context()
     if context.kind != EMBEDDED:
         raise InvalidError(
             f"cannot serve from context '{context.name}': it is an installation of kind"
@@ -94,22 +76,27 @@ def state_folder() -> Path:
     return context.state
 
 
-def serves(here: Installation) -> bool:
-    """Say whether who does an installation's work is there.
+def is_served(here: Installation) -> bool:
+    """Return whether the worker of an installation runs.
 
-    On one machine who does it holds the state folder, in a cloud its schedule ticks, whatever
-    clusters can reach.
+    An embedded worker holds the state folder; in a cloud the schedule ticks.
     """
-    from bellhop.cli.providers import place_of
-    from bellhop.diagnosis.overview import lateness
+    from bellhop.cli.providers.provider import load_provider
+    from bellhop.diagnosis.worker_status import describe_missed_ticks
 
-    context = chosen()
-    running = place_of(context).running(context)
-    return not lateness(here) if running is None else running
+    context = choose_context()
+    running = load_provider(context).is_running(context)
+    return not describe_missed_ticks(here) if running is None else running
 
 
-def answers(inbound: Inbound) -> bool:
-    """Ask whether something listens where clusters are told to send their events."""
+def warn_unless_served(here: Installation) -> None:
+    """Warn that requested work has to wait for the worker, if that does not run."""
+    if not is_served(here):
+        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
+
+
+def is_listening(inbound: Inbound) -> bool:
+    """Return whether something answers at the address that clusters send events to."""
     import ssl
 
     from bellhop.adapters.egress.answer import LimitError

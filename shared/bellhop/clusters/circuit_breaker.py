@@ -1,20 +1,22 @@
-"""Clusters that do not answer: one probe asks for all who wait.
+"""Circuit breaker of clusters that do not answer: one probe replaces the calls of all workers.
 
-    a call fails ─► does it answer at all? ─► no: timer ─► circuit open    whoever comes waits
-    timer ─► probe ─► no answer: timer, later ─► circuit until then
-                   └► answers: circuit closing ─► all who wait, and a sweep, published ─► no circuit
+    a call fails ─► does any other succeed? ─► no: timer ─► circuit open      workers wait
+    timer ─► probe ─► no answer: timer, later ─► circuit open until then
+                   └► an answer: closing ─► waiting profiles and a resync published ─► no circuit
 
-Otherwise each of a thousand profiles would find out for itself, a time-out each, that a cluster is
-away. A call that fails though the cluster answers opens nothing: that is its own affair.
+Otherwise each of a thousand profiles would find out by a time-out of its own. A call that fails
+although the cluster answers others opens nothing.
 
-Who waits has an outcome that says so, written before the circuit is looked at again; the probe
-closes the circuit before it looks for outcomes. So one of the two sees the other. Whoever dies
-while closing is followed by the timer, which fires as long as there is a circuit.
+A waiting profile has a status that says so, written before the circuit is read again; the probe
+closes the circuit before it reads statuses. So one of the two sees the other. If a worker dies
+while closing, the timer fires again, as it does as long as there is a circuit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -27,21 +29,22 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.logs import Log
-from bellhop.ports.access import Access
+from bellhop.ports.kube import Access
 from bellhop.ports.store import ABSENT
 from bellhop.settings import Settings
+from bellhop.state.cluster import Circuit
 from bellhop.state.delays import probe_timer, spread
 from bellhop.state.messages import Apply, Probe, Publisher, Resync
-from bellhop.state.record import Circuit
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
 _DOUBLINGS = 16
+_TRUSTED = timedelta(seconds=1)
 _NAMESPACE = GVK("", "v1", "Namespace")
 
 
 class Circuits:
-    """Keeps off clusters that do not answer, and tells who waits once they do."""
+    """Refuses calls to clusters that do not answer, and publishes the waiting work once they do."""
 
     def __init__(
         self, records: Records, access: Access, publisher: Publisher, settings: Settings, log: Log
@@ -51,6 +54,18 @@ class Circuits:
         self._publisher = publisher
         self._settings = settings
         self._log = log
+        self._closed: dict[str, timedelta] = {}
+
+    def check(self, cluster: str) -> None:
+        """Refuse a cluster that is known not to answer; a closed circuit is trusted for a second.
+
+        Raises:
+            AwayError: the cluster does not answer; a probe asks it again.
+        """
+        now, closed_at = self._records.clock.steady(), self._closed.get(cluster)
+        if closed_at is None or now - closed_at > _TRUSTED:
+            self.refuse_away(cluster)
+            self._closed[cluster] = now
 
     def refuse_away(self, cluster: str) -> None:
         """Keep off a cluster that is known not to answer.
@@ -62,11 +77,28 @@ class Circuits:
         if kept and not kept.value.closing:
             raise _away(cluster, kept.value)
 
-    def doubt(self, cluster: str) -> None:
-        """Ask a cluster that did not answer a call for the least; keep all off if it fails again.
+    def call(self, cluster: str, work: Callable[[], None]) -> None:
+        """Run work that calls a cluster, and note if the cluster does not answer or refuses us.
 
         Raises:
-            AwayError: it does not answer, to nobody.
+            AwayError: the cluster does not answer; a probe asks it again.
+            TemporaryError: the work failed, although the cluster answers.
+        """
+        self.refuse_away(cluster)
+        try:
+            work()
+        except UnreachableError:
+            self.doubt(cluster)
+            raise
+        except UnauthorizedError as error:
+            self.note_refusal(cluster, error)
+            raise
+
+    def doubt(self, cluster: str) -> None:
+        """Call a cluster for the least that every one serves; open the circuit if that fails, too.
+
+        Raises:
+            AwayError: the cluster answers no call.
         """
         self.refuse_away(cluster)
         kept = self._records.circuits.get(cluster)
@@ -77,7 +109,7 @@ class Circuits:
             self.refuse_away(cluster)
 
     def note_refusal(self, cluster: str, error: UnauthorizedError) -> None:
-        """Note that a cluster does not accept our credentials; the next sweep sees if it does."""
+        """Record that a cluster refuses our credentials; the next resync tries them again."""
         kept = self._records.health.get(cluster)
         if kept.value.state != "Unauthorized":
             now = self._records.clock.now()
@@ -86,9 +118,9 @@ class Circuits:
                 self._records.health.put(cluster, health, expect=kept.token)
 
     def probe(self, message: Probe) -> None:
-        """Ask a cluster whether it answers again; if so, let all who wait go on."""
+        """Call a cluster whose circuit is open; if it answers, publish all waiting work."""
         cluster = message.cluster
-        # Before all else: who opens it anew after that sets another one, which stays.
+        # Read first: a worker that opens the circuit again sets another timer, which stays.
         timer = self._records.timers.get(probe_timer(cluster))
         kept = self._records.circuits.get(cluster)
         said = self._ask(cluster) if kept and not kept.value.closing else ""
@@ -102,7 +134,7 @@ class Circuits:
                 self._records.timers.cancel(probe_timer(cluster), expect=timer.token)
 
     def _ask(self, cluster: str) -> str:
-        """Ask for what every API server has; return what nobody answered, or nothing."""
+        """Call for an object that every API server has; return the error if there was no answer."""
         record = self._records.clusters.get(cluster)
         if record is None:
             return ""
@@ -112,17 +144,18 @@ class Circuits:
         except UnreachableError as error:
             return str(error)
         except BellhopError:
-            # Whoever refuses has answered.
+            # A refusal is an answer.
             return ""
         return ""
 
     def _open(self, cluster: str, kept: Stored[Circuit] | None, said: str) -> None:
-        """Open a circuit, or keep it open for longer; who was quicker has said the same."""
+        """Open a circuit, or keep it open for longer; a quicker writer has done the same."""
         now = self._records.clock.now()
         failures = kept.value.failures + 1 if kept else 1
         pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
         until = now + spread(cluster, min(pause, self._settings.retry_longest))
         circuit = Circuit(min(kept.value.since, now) if kept else now, until, said, failures)
+        self._closed.pop(cluster, None)
         self._records.timers.set(probe_timer(cluster), until, Probe(cluster).message().body)
         with suppress(StaleError):
             self._records.circuits.put(cluster, circuit, expect=kept.token if kept else ABSENT)
@@ -130,10 +163,10 @@ class Circuits:
                 self._log.warning("A cluster does not answer", cluster=cluster, error=said)
 
     def _close(self, cluster: str, kept: Stored[Circuit]) -> None:
-        """Let everybody call a cluster again, and tell those who waited.
+        """Close a circuit, and publish the work that waits for it.
 
         Raises:
-            StaleError: it was opened anew meanwhile.
+            StaleError: it was opened again meanwhile.
         """
         token = kept.token
         if not kept.value.closing:
@@ -144,7 +177,7 @@ class Circuits:
             for each in self._records.outcomes.of(cluster)
             if each.reason == AwayError.code or each.retry_at
         ]
-        # What rang while it was away was not read back.
+        # Objects of hints during the outage were not read back.
         self._publisher.publish([*waiting, Resync(cluster)])
         self._records.circuits.delete(cluster, expect=token)
         self._log.info("A cluster answers again", cluster=cluster, waiting=len(waiting))

@@ -1,8 +1,8 @@
-"""Which installation a cluster belongs to: it leaves its id on what is its own there.
+"""Mark of an installation: its id as an annotation of its own objects in a cluster.
 
-The namespace and the webhook configuration of Bellhop bear it as an annotation; where the two
-differ, the namespace's counts. A cluster without either belongs to whoever has registered it, as
-one does that an earlier version registered, or that is only swept.
+The namespace and the webhook configuration of Bellhop have it; if they differ, the namespace's
+counts. A cluster without a mark belongs to any installation that has registered it: an earlier
+version wrote none, and neither does a registration without events.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bellhop.clusters.records.installations import InstallationId, Installations
+from bellhop.clusters.records import InstallationId, Installations
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import INSTALLATION, INSTALLATION_ADDRESS
 from bellhop.errors import ConflictError, PermanentError
@@ -33,9 +33,9 @@ def marked(manifest: Mapping[str, Any], mine: InstallationId) -> dict[str, Any]:
 
 
 def other(installations: Installations, kube: Kube) -> str:
-    """Name the other installation that a cluster belongs to; empty if there is none.
+    """Return a text that names another installation which owns a cluster; empty if there is none.
 
-    Who may not read the marks knows of none.
+    Without the permission to read the marks no other installation is known.
     """
     found = next(_marks(kube), None)
     if found is None or found.id == installations.get().id:
@@ -45,7 +45,7 @@ def other(installations: Installations, kube: Kube) -> str:
 
 
 def refuse_taken(installations: Installations, kube: Kube) -> None:
-    """Leave unchanged what is another installation's in a cluster.
+    """Refuse to change the objects of another installation in a cluster.
 
     Raises:
         ConflictError: the cluster belongs to another installation.
@@ -86,6 +86,6 @@ def _read(kube: Kube, gvk: GVK, name: str) -> Mapping[str, Any]:
 
 
 def _text(annotations: Mapping[str, Any], name: str) -> str:
-    """Read an annotation as it can be shown: anybody in the cluster may have written it."""
+    """Read an annotation in printable form: any user of the cluster may have written it."""
     text = str(annotations.get(name) or "")[:_LONGEST]
     return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,9 +1,9 @@
-"""What is left of a kubeconfig once everything that could act on the machine reading it is refused.
+"""Kubeconfigs without anything that could act on the machine that reads them.
 
 A kubeconfig is a program as much as a document: it can name commands to run and files to read.
-Registered ones are stored and read in a cloud function, so that only an address, the HTTP proxy
-that leads there, and credentials by value are taken. The rest is refused with its reason, never
-pruned: a pruned `as` would leave a kubeconfig that does something else.
+Registered ones are stored and read in a cloud function, so only an address, an HTTP proxy and
+credentials by value are accepted. The rest is refused with a reason, never dropped: without its
+`as`, for example, a kubeconfig would do something else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from bellhop.clusters.proxy_url import read_proxy_url, shown_proxy
 from bellhop.core.address_policy import PUBLIC, AddressPolicy
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.errors import InvalidError, TooLargeError
 
 LARGEST = 1 << 20
@@ -60,9 +60,9 @@ _PASSING = {
     "ya29.": "`gcloud` has made, and ends within an hour; on Google Cloud, give"
     " `bellhop register cluster-gke` instead",
 }
-"""How tokens begin by which a cloud lets people in."""
+"""Prefixes of tokens by which clouds authenticate people."""
 
-# What kubectl and its wrappers add without any effect on where or as whom a call goes.
+# Fields of kubectl and its wrappers that change neither address nor user of a call.
 _HARMLESS = {"extensions", "disable-compression"}
 
 _PEM = re.compile(
@@ -140,7 +140,7 @@ class Kubeconfig(Redacted, frozen=True):
 
     @property
     def version(self) -> str:
-        """Tell credentials and addresses apart; nothing can be read from it."""
+        """Return a digest of credentials and addresses, which shows nothing of them."""
         content = json.dumps(self.to_dict(), sort_keys=True).encode()
         return hashlib.sha256(content).hexdigest()[:_VERSION_LENGTH]
 
@@ -173,13 +173,13 @@ def sanitise(
     context: str | None = None,
     reach: AddressPolicy = PUBLIC,
 ) -> Kubeconfig:
-    """Take address and credentials of one context, by default the current one.
+    """Read address and credentials of one context, by default the current one.
 
-    `reach` says which addresses are taken; a composition that is one machine gives its own.
+    `reach` is the address policy; a composition on one machine passes its own.
 
     Raises:
-        InvalidError: it is malformed, or holds what is refused; the message says what to do
-            and never quotes a value.
+        InvalidError: it is malformed, or has refused fields; the message says what to do and never
+            quotes a value.
     """
     document = _document(text_or_dict)
     chosen = _context(document, context)
@@ -202,10 +202,10 @@ def sanitise(
 
 
 def refuse_passing(kubeconfig: Kubeconfig) -> None:
-    """Refuse a token that a cloud has made for whoever is at a keyboard, and that ends with it.
+    """Refuse a token that a cloud issued to a person's session, and that ends with it.
 
     Raises:
-        InvalidError: it is one; the message says what to do.
+        InvalidError: it is such a token; the message says what to do.
     """
     for beginning, what in _PASSING.items():
         if kubeconfig.token.startswith(beginning):
@@ -223,7 +223,7 @@ def parse(text: str | bytes) -> Any:
         raise TooLargeError(f"the kubeconfig has more than {LARGEST} bytes")
     with suppress(ValueError, RecursionError):
         return json.loads(text)  # As we store them: a cold stage loads no reader of YAML for it.
-    from bellhop.clusters.kubeconfig_yaml import read_yaml  # noqa: PLC0415 - dear, and people's alone
+    from bellhop.clusters.kubeconfig_yaml import read_yaml  # noqa: PLC0415 - slow, and only for people's input
 
     return read_yaml(text)
 
@@ -240,9 +240,9 @@ def _document(given: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
     return given
 
 
-def _context(document: Mapping[str, Any], wanted: str | None) -> Mapping[str, Any]:
-    contexts = _named(document, "contexts", "context")
-    name = wanted or str(document.get("current-context") or "")
+def _context(document: Mapping[str, Any], requested: str | None) -> Mapping[str, Any]:
+    contexts = _index_by_name(document, "contexts", "context")
+    name = requested or str(document.get("current-context") or "")
     if not name and len(contexts) == 1:
         name = next(iter(contexts))
     if name in contexts:
@@ -257,7 +257,9 @@ def _context(document: Mapping[str, Any], wanted: str | None) -> Mapping[str, An
     raise InvalidError(f"the kubeconfig {problem}; choose one of {known}")
 
 
-def _named(document: Mapping[str, Any], plural: str, singular: str) -> dict[str, Mapping[str, Any]]:
+def _index_by_name(
+    document: Mapping[str, Any], plural: str, singular: str
+) -> dict[str, Mapping[str, Any]]:
     """Index a list of `{name, singular: {…}}`; the first of a name counts, as for kubectl."""
     entries = document.get(plural) or []
     if not isinstance(entries, list):
@@ -274,7 +276,7 @@ def _named(document: Mapping[str, Any], plural: str, singular: str) -> dict[str,
 
 
 def _entry(document: Mapping[str, Any], plural: str, singular: str, name: str) -> Mapping[str, Any]:
-    entries = _named(document, plural, singular)
+    entries = _index_by_name(document, plural, singular)
     if name not in entries or not name:
         raise InvalidError(f"the kubeconfig has no {singular} '{name}', which its context names")
     return entries[name]
@@ -318,14 +320,14 @@ def _server(server: str, reach: AddressPolicy) -> str:
         raise InvalidError(
             f"the host {refusal}; give the address where the API server is reached", where=where
         )
-    # What only one machine may call is that machine.
+    # An address that only one machine may call is that machine.
     if parts.scheme == "http" and not PUBLIC.refusal(host):
         raise InvalidError(
             "is http, which would send the credentials in clear; use https", where=where
         )
     if not _plain_path(parts.path):
         raise InvalidError("has a path that leads elsewhere", where=where)
-    # A scheme is written in any case; whoever compares it does so in lower case.
+    # A scheme may be written in any case; comparisons use lower case.
     return f"{parts.scheme}:{server.partition(':')[2]}".rstrip("/")
 
 
@@ -349,7 +351,7 @@ def _tls_server_name(name: str) -> str:
 
 
 def _pem(entry: Mapping[str, Any], key: str, where: str, label: str) -> str:
-    """Check base64 around PEM around DER, in shape; only TLS itself can tell if it is any good."""
+    """Check base64 of PEM of DER by its shape; only TLS itself finds out whether it is valid."""
     data = "".join(_text(entry, key, where).split())
     if not data:
         return ""
@@ -361,10 +363,10 @@ def _pem(entry: Mapping[str, Any], key: str, where: str, label: str) -> str:
     if text is None:
         raise InvalidError("is not base64 of a PEM file", where=place)
     blocks = list(_PEM.finditer(text))
-    wanted = [block["body"] for block in blocks if block["label"].endswith(label)]
-    if not wanted:
+    requested = [block["body"] for block in blocks if block["label"].endswith(label)]
+    if not requested:
         raise InvalidError(f"has no PEM block `{label}`", where=place)
-    if len(blocks) != text.count("-----BEGIN ") or not all(map(_whole_der, wanted)):
+    if len(blocks) != text.count("-----BEGIN ") or not all(map(_whole_der, requested)):
         raise InvalidError("has a PEM block that is cut or damaged", where=place)
     return data
 

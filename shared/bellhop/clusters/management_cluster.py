@@ -1,12 +1,11 @@
-"""What is Local of a profile: it is brought to `mgmt/mgmt`, which hosts it for other clusters.
+"""Parts of profiles for the management cluster (`deploymentType: Local`), deployed to `mgmt/mgmt`.
 
     profile for a, b ─┬─► a: its other refs
                       ├─► b: its other refs
-                      └─► mgmt/mgmt: what is Local, as rendered for a, and as rendered for b
+                      └─► mgmt/mgmt: Local parts, rendered for a, and rendered for b
 
-So a profile owns there what any of its clusters asks for, as a whole: what two ask for alike is one
-object, and goes with the last of them. How that ends is an outcome of `mgmt/mgmt`: no other cluster
-waits for it.
+There the profile owns the parts of all its clusters together: an object that two clusters share is
+deleted with the last of them. The result is a status of `mgmt/mgmt`; no other cluster waits for it.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from msgspec.structs import replace
 
 from bellhop.core.digest import digest
 from bellhop.errors import BellhopError, MissingError
-from bellhop.state.management_cluster import MANAGEMENT, Hosting
-from bellhop.state.record import Cluster, Profile
+from bellhop.state.cluster import MANAGEMENT, Cluster
+from bellhop.state.profile import Hosting, Profile
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
 
-def housed(records: Records, old: Profile | None, new: Profile) -> Profile:
+def add_management_cluster(records: Records, old: Profile | None, new: Profile) -> Profile:
     """Return a profile that goes to `mgmt/mgmt`, too, where it has anything that is Local."""
     matched, hosting = new.matched, _left(old, new)
     goes = matched
@@ -36,31 +35,33 @@ def housed(records: Records, old: Profile | None, new: Profile) -> Profile:
 
 
 def _left(old: Profile | None, new: Profile) -> Hosting:
-    """Say what is to be remembered where nothing is Local any more."""
+    """Return the state to record if no part is Local any more."""
     return "left" if old and old.hosting and MANAGEMENT not in new.matched else ""
 
 
-def guests(records: Records, profile: Profile | None, cluster: str) -> list[Stored[Cluster]]:
-    """Read the clusters for which a profile brings to a cluster what is Local."""
+def list_target_clusters(
+    records: Records, profile: Profile | None, cluster: str
+) -> list[Stored[Cluster]]:
+    """Return the clusters for which a profile has Local parts in a cluster."""
     names = profile.guests(cluster) if profile else ()
     return records.clusters.several(names) if names else []
 
 
-def mark(profile: Profile, cluster: str) -> str:
+def digest_targets(profile: Profile, cluster: str) -> str:
     """Digest for which clusters a profile hosts anything in a cluster; nothing where for none."""
     names = profile.guests(cluster)
     return digest(names) if names else ""
 
 
-def told(guest: str, error: BellhopError) -> BellhopError:
-    """Have an error say for which cluster it is; what is alike for all is for none."""
-    if guest:
-        error.args = (f"for cluster '{guest}': {error}",)
+def add_target(target: str, error: BellhopError) -> BellhopError:
+    """Add the target cluster to an error; an error that is alike for all names none."""
+    if target:
+        error.args = (f"for cluster '{target}': {error}",)
     return error
 
 
-def wrong(profile: Profile) -> tuple[str, str]:
-    """Say what is wrong with a profile, wherever it was brought, and by which code; or nothing."""
+def find_error(profile: Profile) -> tuple[str, str]:
+    """Return a profile's error in any cluster with its code; empty if there is none."""
     if profile.error or profile.hosting != "nowhere":
         return profile.error, profile.error_code
     return (

@@ -1,10 +1,10 @@
-"""Whether a cluster is paused now, and until when: a function of its record and the time.
+"""Pauses and maintenance windows of clusters, computed from a cluster's record and the time.
 
     opens    ──┬─────────────────────┬───────────
                ▼  active             ▼  active
-    closes   ──────────┬────┬─────────────┬──────    whichever was last says which it is
+    closes   ──────────┬────┬─────────────┬──────    the last one before now decides
 
-Nobody has to be awake when a window opens or closes: whoever is to touch the cluster asks here.
+Nothing has to run when a window opens or closes: a worker asks before it writes to the cluster.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from bellhop.errors import InvalidError
-from bellhop.state.record import Cluster
+from bellhop.errors import InvalidError, TemporaryError
+from bellhop.state.cluster import Cluster
+from bellhop.state.delays import opening_timer
+from bellhop.state.messages import Instantiate
+from bellhop.state.records import Records
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -29,6 +32,9 @@ _MOST = 1000
 _FORM = "write minute, hour, day of month, month and day of week, in UTC, as in '0 20 * * 5'"
 
 _SECOND = timedelta(seconds=1)
+
+_SOON = timedelta(seconds=5)
+"""Openings that are so near are left to the queue: clocks may differ."""
 
 
 class Window(NamedTuple):
@@ -54,7 +60,7 @@ class Pause(NamedTuple):
 
 
 class Times(NamedTuple):
-    """When a window opens and closes next."""
+    """The times at which a window opens and closes next."""
 
     opens: datetime
     closes: datetime
@@ -82,8 +88,8 @@ def times(window: Window, now: datetime) -> Times:
     return Times(opens, _next(window.closes, now if _is_open(window, now) else opens))
 
 
-def standing(cluster: Cluster, now: datetime) -> str:
-    """Say whether a cluster is paused, and until when, in words that follow its name."""
+def describe_pause(cluster: Cluster, now: datetime) -> str:
+    """Return whether a cluster is paused, and until when, in words that follow its name."""
     pause, window = pause_of(cluster, now), window_in(cluster)
     if pause:
         return str(pause)
@@ -123,7 +129,7 @@ def _read(expression: str, now: datetime) -> str:
     try:
         _next(" ".join(fields), now)
     except CronSimError as error:
-        # What cronsim says is the name of the field, behind the word Bad.
+        # cronsim's error ends with the name of the field, after the word Bad.
         field = str(error).removeprefix("Bad ")
         raise _unread(expression, f"its {field} is invalid for cron") from error
     return " ".join(fields)
@@ -134,7 +140,7 @@ def _unread(expression: str, said: str) -> InvalidError:
 
 
 def _is_open(window: Window, now: datetime) -> bool:
-    """Say whether a window opened later than it closed; one that does both at once is closed."""
+    """Return whether a window opened later than it closed; one that does both at once is closed."""
     opened, closed = _last(window.opens, now), _last(window.closes, now)
     return opened is not None and (closed is None or opened > closed)
 
@@ -161,7 +167,41 @@ def _last(expression: str, now: datetime) -> datetime | None:
 
 
 def _cron(expression: str, now: datetime, *, reverse: bool = False) -> CronSim:
-    # Not at the top: who has no window must not pay for this.
+    # Imported here, since most clusters have no window.
     from cronsim import CronSim  # noqa: PLC0415
 
     return CronSim(expression, now.astimezone(UTC), reverse=reverse)
+
+
+class Pauses:
+    """Holds events of paused clusters back until these are resumed, or their windows open."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def keeps_from(self, trigger: str, cluster: Cluster) -> bool:
+        """Return whether a cluster is paused, so that its events have no effect for a trigger.
+
+        Resuming the cluster publishes all of them again, and so does an opening window.
+
+        Raises:
+            TemporaryError: its window is about to open.
+        """
+        now = self._records.clock.now()
+        pause = pause_of(cluster, now)
+        if pause is None:
+            return False
+        if pause.until:
+            name = opening_timer(trigger, cluster.key)
+            leave_to_the_queue(f"cluster '{cluster.key}' {pause}", pause.until, now)
+            timer = self._records.timers.get(name)
+            if timer is None or timer.value.at != pause.until:
+                again = Instantiate(trigger, cluster.key).message()
+                self._records.timers.set(name, pause.until, again.body)
+        return True
+
+
+def leave_to_the_queue(said: str, until: datetime | None, now: datetime) -> None:
+    """Raise a TemporaryError with a text if a window opens within the delay of a retry."""
+    if until and until - now <= _SOON:
+        raise TemporaryError(said, delay=until - now)

@@ -1,11 +1,11 @@
-"""Which addresses a cluster may have, and contents: where others may make us call.
+"""Addresses that clusters and contents may have: users choose them, and Bellhop calls them.
 
-A kubeconfig comes from whoever registers a cluster, and what calls it runs inside a cloud. There,
+Users write kubeconfigs, and functions in a cloud call their servers. In a function,
 loopback is the function's own runtime, and link-local addresses hand out the cloud's credentials.
 On one machine loopback is where laboratory clusters are; link-local is what it is anywhere.
 
-Addresses are judged by what they lead to, in whatever spelling: IPv6 carries IPv4 addresses in
-several forms, and a number such as 2130706433 is 127.0.0.1 to the C library. A name is judged
+Addresses are checked by where they lead, in any spelling: IPv6 carries IPv4 addresses in
+several forms, and a number such as 2130706433 is 127.0.0.1 to the C library. A name is checked
 twice: here if it is known, and by each address that it has when it is called.
 
 An operator may hold contents to a list of hosts and ranges. A host in it is trusted by its name,
@@ -63,7 +63,7 @@ _UNLISTED = "is not among the hosts and ranges of the setting BELLHOP_EGRESS_ALL
 
 
 class Allowed(Struct, frozen=True):
-    """What a list names: hosts, `*.` before one for all below it, ranges, and public addresses."""
+    """The entries of a list: hosts (`*.` before one for all below it), ranges, public addresses."""
 
     hosts: tuple[str, ...]
     ranges: tuple[Range, ...]
@@ -104,7 +104,7 @@ class AddressPolicy(Struct, frozen=True):
 
     def refusal_of(self, address: Address, host: str = "") -> str:
         """Say why an address, which a host has, may not be called; empty if it may."""
-        faces = (address, *_carried(address))
+        faces = (address, *_embedded_addresses(address))
         for face in faces:
             if any(face in network for network in _METADATA):
                 return "is a cloud's metadata service"
@@ -168,8 +168,7 @@ def listed(text: str) -> Allowed | None:
     return Allowed(tuple(hosts), tuple(ranges), _PUBLIC in words) if words else None
 
 
-def _carried(address: Address) -> Iterator[ipaddress.IPv4Address]:
-    """Yield the IPv4 addresses that an IPv6 address leads to."""
+def _embedded_addresses(address: Address) -> Iterator[ipaddress.IPv4Address]:
     if not isinstance(address, ipaddress.IPv6Address):
         return
     bits = int(address)

@@ -1,4 +1,4 @@
-"""What a trigger or a profile may bring to clusters, as its annotation `bellhop.dev/allow` says.
+"""Kinds and namespaces that the annotation `bellhop.dev/allow` lets a trigger or profile deploy.
 
     ConfigMap in team-*; NetworkPolicy.networking.k8s.io in team-*, shop; Namespace cluster-wide
 
@@ -55,23 +55,23 @@ class Allow(Struct, frozen=True):
         return "; ".join(map(str, self.entries))
 
     def admits(self, group: str, kind: str, namespace: str) -> bool:
-        """Say whether an object may be brought, its namespace as the cluster has it."""
-        return any(each.admits(namespace) for each in self._of(group, kind))
+        """Return whether an object may be deployed, its namespace as the cluster has it."""
+        return any(each.admits(namespace) for each in self._entries_of(group, kind))
 
     def may_admit(self, group: str, kind: str, namespace: str) -> bool:
-        """Say it before a cluster has told whether the kind has namespaces.
+        """Return it before a cluster has reported whether the kind has namespaces.
 
         Of one that has, an object without namespace goes to `default`; of one that has none, the
         namespace that a manifest names means nothing.
         """
         return any(
             each.namespaces is None or each.admits(namespace or _DEFAULT)
-            for each in self._of(group, kind)
+            for each in self._entries_of(group, kind)
         )
 
     def names(self, group: str, kind: str) -> bool:
         """Say whether an object of a kind may be deployed to any namespace."""
-        return bool(self._of(group, kind))
+        return bool(self._entries_of(group, kind))
 
     def scoped(self, is_namespaced: Callable[[str, str], bool]) -> Allow:
         """Return the entries that fit the scope that a kind, after its group, has in a cluster."""
@@ -83,7 +83,7 @@ class Allow(Struct, frozen=True):
             )
         )
 
-    def _of(self, group: str, kind: str) -> list[Allowed]:
+    def _entries_of(self, group: str, kind: str) -> list[Allowed]:
         return [each for each in self.entries if (each.group, each.kind) == (group, kind)]
 
 

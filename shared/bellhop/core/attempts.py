@@ -1,20 +1,21 @@
-"""Try again what may pass in a moment: how often, with which pauses, and until when.
+"""Retry errors that may pass in a moment, and let one of several fail while the others are done.
 
-Clouds' own clients repeat in ways of their own, some for a minute and more; they are told not to.
+Clients of clouds retry by themselves, some for more than a minute; Bellhop switches that off.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from bellhop.errors import BellhopError, BusyError, ThrottledError, UnreachableError
 
 TRIES = 5
 PASSING = (ThrottledError, UnreachableError, BusyError)
-"""What is tried again at once, a few times: it may be gone in a moment."""
+"""Errors that are retried at once, a few times: they may pass in a moment."""
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
@@ -60,3 +61,27 @@ class Attempts:
         longest = min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE)
         # Functions that begin from one snapshot have drawn the same otherwise.
         self._sleep(random.SystemRandom().uniform(0, longest))
+
+
+class Failures:
+    """The errors of several steps, by name; shared between threads."""
+
+    def __init__(self) -> None:
+        self._failed: list[tuple[str, Exception]] = []
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self._failed]
+
+    @contextmanager
+    def isolated(self, name: str) -> Iterator[None]:
+        """Note the error of a block, and go on after it."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the others go on
+            self._failed.append((name, error))
+
+    def end(self) -> None:
+        """Raise the first error, if there is one."""
+        for _, error in self._failed:
+            raise error

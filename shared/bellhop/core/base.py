@@ -1,4 +1,4 @@
-"""What all models share: frozen, strict, camelCase outside, and nothing unknown let through.
+"""The base of all models: frozen, strict, camelCase outside, and unknown fields refused.
 
 The models' modules have no `from __future__ import annotations`: each annotation would be a text
 that pydantic compiles while a cold function waits.
@@ -65,6 +65,19 @@ class Model(BaseModel):
             vars(loader)["get_plugins"] = tuple
         return handler(source)
 
+    @classmethod
+    def write(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values of fields as a manifest has them: in their order, without the usual ones.
+
+        A value without a field of its name is passed over.
+        """
+        return {
+            field.alias or camel(name): value
+            for name, value in values.items()
+            if (field := cls.model_fields.get(name))
+            and value not in (None, "", [], {}, field.get_default(call_default_factory=True))
+        }
+
     @model_validator(mode="before")
     @classmethod
     def _read_as_meant(cls, data: Any) -> Any:
@@ -73,10 +86,10 @@ class Model(BaseModel):
             return data
         if None in data.values():
             data = {key: value for key, value in data.items() if value is not None}
-        return data if cls.former_names.keys().isdisjoint(data) else cls._renamed(data)
+        return data if cls.former_names.keys().isdisjoint(data) else cls._rename(data)
 
     @classmethod
-    def _renamed(cls, data: dict[str, Any]) -> dict[str, Any]:
+    def _rename(cls, data: dict[str, Any]) -> dict[str, Any]:
         for former, name in cls.former_names.items():
             if former in data and name in data:
                 raise mistake(f"{former} and {name} are the same field; keep the latter")
@@ -92,7 +105,6 @@ class Later:
 
     @property
     def model(self) -> type[Model]:
-        """Load the model."""
         module = import_module(f"bellhop.api.{self._module}")
         return cast("type[Model]", getattr(module, self._name))
 

@@ -1,4 +1,4 @@
-"""What was found out lately, so that nobody has to ask for it again so soon."""
+"""A cache of answers, each for so many seconds."""
 
 from __future__ import annotations
 

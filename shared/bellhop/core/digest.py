@@ -1,4 +1,4 @@
-"""Digests of objects: what decides that nothing has changed."""
+"""JSON values: digests, equality, and how deep they are nested."""
 
 from __future__ import annotations
 
@@ -47,3 +47,22 @@ def content(manifest: Mapping[str, Any]) -> dict[str, Any]:
     metadata = manifest.get("metadata") or {}
     stable = {key: value for key, value in metadata.items() if key not in _UNSTABLE}
     return {**manifest, "metadata": stable}
+
+
+DEEPEST = 200
+"""The most levels of lists and mappings that an object may have, whether sent or listed."""
+
+
+def exceeds_depth(value: Any, most: int) -> bool:
+    """Return whether lists and mappings are nested deeper than `most` levels, without recursion."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(most):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+    return bool(level)

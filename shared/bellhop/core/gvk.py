@@ -1,9 +1,17 @@
-"""Names of kinds and objects, in one spelling everywhere."""
+"""Kinds, names of objects in one spelling, and the order in which objects are applied.
+
+Objects are applied in the order of the manifests. Only definitions and namespaces are moved to the
+front, and webhook configurations and APIServices to the end, wherever a manifest has them. Objects
+are removed by kind, in the reverse of the order in which kinds need each other.
+
+Neighbours of one rank are a phase: they are applied, or removed, at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -36,14 +44,14 @@ class GVK(NamedTuple):
 
 
 CLOUD_EVENT = GVK("events.bellhop.dev", "v1", "CloudEvent")
-"""What is kept of CloudEvents, as if it were a kind: the newest of one source and subject.
+"""The kind of stored CloudEvents: the newest of one source and subject.
 
 The namespace is the EventSource that takes it. No API server has such objects.
 """
 
 
 class Identity(NamedTuple):
-    """Which object in one cluster, in whatever version of its kind it is written.
+    """The identity of an object in one cluster, the same for all versions of its kind.
 
     An API server keeps one object for all versions of a group's kind.
     """
@@ -67,7 +75,7 @@ class Identity(NamedTuple):
 
 
 class ObjectKey(NamedTuple):
-    """Which object in one cluster; `namespace` is empty for cluster-scoped kinds."""
+    """The key of an object in one cluster; `namespace` is empty for cluster-scoped kinds."""
 
     gvk: GVK
     namespace: str
@@ -75,7 +83,6 @@ class ObjectKey(NamedTuple):
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> ObjectKey:
-        """Read the key of an object."""
         metadata = manifest.get("metadata") or {}
         return cls(GVK.of(manifest), metadata.get("namespace") or "", metadata.get("name") or "")
 
@@ -101,3 +108,45 @@ class Resource(Struct, frozen=True):
     plural: str
     namespaced: bool
     subresources: tuple[str, ...] = ()
+
+
+_FIRST = (
+    "Namespace",
+    "ResourceQuota",
+    "LimitRange",
+    "CustomResourceDefinition",
+    "PriorityClass",
+    "StorageClass",
+    "ServiceAccount",
+    "Secret",
+    "ConfigMap",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "Service",
+)
+_LAST = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "APIService")
+_MIDDLE = len(_FIRST)
+_RANK = {kind: rank for rank, kind in enumerate(_FIRST)} | dict.fromkeys(_LAST, _MIDDLE + 1)
+_MOVED = {"Namespace": -2, "CustomResourceDefinition": -1} | dict.fromkeys(_LAST, 1)
+
+T = TypeVar("T")
+
+
+def rank(key: Identity) -> int:
+    """Return how late a kind is needed; those of one rank need nothing of each other."""
+    return _RANK.get(key.kind, _MIDDLE)
+
+
+def moved(key: Identity) -> int:
+    """Return where a kind is moved among objects in the order in which they were written.
+
+    Below zero is to the front, above zero to the end. Objects with the same result stay in order.
+    """
+    return _MOVED.get(key.kind, 0)
+
+
+def phases(items: Iterable[T], identity: Callable[[T], Identity]) -> Iterator[list[T]]:
+    """Part objects that are in order into their phases: neighbours of one rank."""
+    return (list(phase) for _, phase in groupby(items, lambda each: rank(identity(each))))

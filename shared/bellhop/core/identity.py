@@ -1,11 +1,13 @@
-"""What may name an object that somebody else tells us of: the rules of Kubernetes, and no more.
+"""Names of objects: those that senders may report, and those that Bellhop generates.
 
-A name from outside becomes part of keys in stores, of paths in requests to API servers, and of
-lines on terminals. What no API server can have is refused before anything is kept of it.
+Generated names are deterministic, so that doing a thing twice does it once. A name from outside
+becomes part of keys in stores, of paths in requests to API servers, and of lines on terminals. A
+name that no API server can have is refused before anything is stored.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +16,7 @@ from bellhop.core.gvk import ObjectKey
 from bellhop.errors import InvalidError
 
 REASON = "projectsveltos.io/reason"
-"""The label of all objects that profiles bring: the feature that does."""
+"""The label of all objects that profiles deploy: the feature that deploys them."""
 
 REASONS = ("Kustomize", "Resources")
 """Its values; what a chart consists of has none."""
@@ -110,3 +112,52 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise InvalidError("cannot take an object: what names it must be a string")
     return value
+
+
+_LONGEST_INSTANCE = 63
+_DIGEST = 12
+
+GENERATED_NAMESPACE = "projectsveltos"
+"""Namespace of the objects that Sveltos instantiates and generates."""
+
+
+def set_kind(place: str) -> str:
+    """Say of which kind the set at a place is: a Set has a namespace."""
+    return "Set" if "/" in place else "ClusterSet"
+
+
+def profile_kind(name: str) -> str:
+    """Say of which kind a profile of a name is: a Profile's has its namespace, a RoleRequest's it.
+
+    No name that a user writes has a colon.
+    """
+    if name.startswith(f"{ROLE_REQUEST}:"):
+        return ROLE_REQUEST
+    return "Profile" if "/" in name else "ClusterProfile"
+
+
+def profile_place(name: str) -> str:
+    """Return a profile's name as users wrote it, with its namespace if it has one."""
+    return name.removeprefix(f"{ROLE_REQUEST}:")
+
+
+def profile_shown(name: str) -> str:
+    """Return a profile's name with its kind, as users of Sveltos know it."""
+    return f"{profile_kind(name)}/{profile_place(name)}"
+
+
+def profile_name(trigger: str, cluster: str, object_key: str = "") -> str:
+    """Name the ClusterProfile that a trigger generates for a cluster, or for one object in it.
+
+    At most 63 characters, since it is also a label's value. The key names the object's kind:
+    two kinds of one name and namespace get two profiles.
+    """
+    identity = f"{trigger}\0{cluster}\0{object_key}"
+    suffix = hashlib.sha256(identity.encode()).hexdigest()[:_DIGEST]
+    readable = trigger.replace(".", "-")[: _LONGEST_INSTANCE - _DIGEST - 1].rstrip("-")
+    return f"{readable}-{suffix}"
+
+
+def instance_name(profile: str, ref: str) -> str:
+    """Name the rendered copy that a profile has of the ConfigMap or Secret `ref`."""
+    return f"{profile}-{hashlib.sha256(ref.encode()).hexdigest()[:_DIGEST]}"

@@ -1,4 +1,4 @@
-"""The one way in which a certificate and its key reach OpenSSL, which reads them from files alone.
+"""Load a certificate and its key into OpenSSL, which reads them only from files.
 
 The file lies in memory and has no name, so that no key meets a disk.
 """

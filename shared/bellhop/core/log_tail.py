@@ -2,11 +2,11 @@
 
     first look   since ─────────────────────────────► now
     next look               newest - LATE ──────────► now      of each group by itself
-                            └─ what was told by its id is not told again
+                            └─ a line that was shown is not shown again, by its id
 
-So each look begins a while before the newest line that the last one saw. Who follows tells a line
-once; one that comes later than `LATE` after a newer one of its group is told by none but a first
-look.
+So each look begins a while before the newest line that the last one saw. Each line
+is shown once. A line that comes later than `LATE` after a newer one of its group is shown by a
+first look only.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ def follow(
 ) -> Iterator[Line]:
     """Yield lines `of` groups since a moment, and each that comes, for ever; none twice.
 
-    Where the cloud does not answer it is asked again, and `wait` is told why.
+    If the cloud does not answer, the request is repeated, and `wait` is called with the reason.
     """
     begins = dict.fromkeys(groups, since)
-    told: dict[str, dict[str, datetime]] = {group: {} for group in begins}
+    shown: dict[str, dict[str, datetime]] = {group: {} for group in begins}
     while True:
         fresh: list[Line] = []
         try:
             for group, begin in begins.items():
-                seen = told[group]
+                seen = shown[group]
                 for line in of(group, begin):
                     if line.id not in seen:
                         seen[line.id] = line.at
@@ -56,7 +56,7 @@ def follow(
         except PASSING as error:
             wait(str(error))
         yield from sorted(fresh)
-        for group, seen in told.items():
+        for group, seen in shown.items():
             begins[group] = max([since, *(at - LATE for at in seen.values())])
-            told[group] = {name: at for name, at in seen.items() if at >= begins[group]}
+            shown[group] = {name: at for name, at in seen.items() if at >= begins[group]}
         pause()

@@ -27,10 +27,34 @@ _PART = re.compile(r"([0-9.]+)([a-zµ]+)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _SHARE = re.compile(r"((100|[0-9]{1,2})%|[0-9]+)\Z")
 
+_ACTION = re.compile(r"\s*\{\{.*?\}\}\s*", re.DOTALL)
+_CHOICE = re.compile(r"\{\{-?\s*(if|range|with|define|block|template|/\*)")
+
 
 def is_template(text: str) -> bool:
-    """Tell whether a field has to be rendered before it means anything."""
+    """Return whether a field must be rendered before it means anything."""
     return "{{" in text
+
+
+def fits_template(written: str, name: str) -> bool:
+    """Return whether a field can be rendered to a name: its own text stays, by and large.
+
+    Only the text beside actions is compared, and none where actions choose between texts.
+    """
+    if not is_template(written):
+        return written == name
+    if _CHOICE.search(written):
+        return True
+    first, *parts, last = _ACTION.split(written)
+    if not (name.startswith(first) and name.endswith(last)):
+        return False
+    at = len(first)
+    for part in parts:
+        found = name.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return at <= len(name) - len(last)
 
 
 def name_problem(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Texts of strangers on screens: no character of theirs steers a terminal, or hides.
+"""Untrusted texts on screens: none of their characters controls a terminal, or hides.
 
 A name, a label or an API server's words may hold escape sequences that rewrite what stands above,
 or marks that turn the order of letters round. Here such a character becomes the escape that JSON
-and programmers know; what is plain is left alone, whatever its script.
+and programmers know; plain text is left unchanged, whatever its script.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _PLANE = 0xFFFF
 
 def visible(text: str) -> str:
     """Return a text for one line of a screen; line ends and tabs are escaped too."""
-    return _ALL.sub(_spelled, text)
+    return _ALL.sub(_spell, text)
 
 
 def visible_lines(text: str) -> str:
     """Return a text for a screen, with the lines and tabs it has."""
-    return _BUT_LAYOUT.sub(_spelled, text)
+    return _BUT_LAYOUT.sub(_spell, text)
 
 
 def steers(text: str) -> bool:
@@ -48,14 +48,14 @@ def escaped_yaml(document: str) -> str:
     return _BUT_LAYOUT.sub(_escape, document)
 
 
-def _spelled(found: re.Match[str]) -> str:
+def _spell(found: re.Match[str]) -> str:
     character = found[0]
     code = ord(character)
     return _SHORT.get(character) or (f"\\x{code:02x}" if code <= _BYTE else _escape(found))
 
 
 def _escape_json(found: re.Match[str]) -> str:
-    # What json itself leaves alone of the lower half of Unicode is DEL.
+    # Of the lower half of Unicode, json itself leaves only DEL unescaped.
     return json.dumps(found[0]).strip('"').replace("\x7f", "\\u007f")
 
 

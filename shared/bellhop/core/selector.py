@@ -24,7 +24,7 @@ class Requirement(NamedTuple):
     values: tuple[str, ...] = ()
 
     def met_by(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the labels meet the condition; NotIn is met by a missing label too."""
+        """Return whether the labels meet the condition; NotIn is met by a missing label too."""
         if self.operator == "In":
             return labels.get(self.key) in self.values
         if self.operator == "NotIn":
@@ -53,10 +53,10 @@ class Expression(Model):
     def _is_a_requirement(self) -> Self:
         if problem := label_key_problem(self.key):
             raise mistake(problem)
-        wants_values = self.operator in {"In", "NotIn"}
-        if wants_values and not self.values:
+        needs_values = self.operator in {"In", "NotIn"}
+        if needs_values and not self.values:
             raise mistake(f"operator {self.operator} needs at least one value")
-        if self.values and not wants_values:
+        if self.values and not needs_values:
             raise mistake(f"operator {self.operator} takes no values")
         for value in self.values:
             if problem := label_value_problem(value):
@@ -65,7 +65,7 @@ class Expression(Model):
 
 
 class Selector(Model):
-    """Which clusters or objects, by their labels; all requirements must be met."""
+    """A selection of clusters or objects by their labels; all requirements must be met."""
 
     model_config = ConfigDict(json_schema_extra={"type": ["object", "string"]})
 
@@ -99,15 +99,15 @@ class Selector(Model):
 
     @property
     def empty(self) -> bool:
-        """Tell whether nothing is asked, which selects nothing."""
+        """Return whether there is no requirement, which selects nothing."""
         return not self.requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether the labels meet every requirement; an empty selector matches nothing."""
+        """Return whether the labels meet every requirement; an empty selector matches nothing."""
         return not self.empty and self.admits(labels)
 
     def admits(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether no requirement is broken; an empty selector admits everything."""
+        """Return whether no requirement is broken; an empty selector admits everything."""
         return all(requirement.met_by(labels) for requirement in self.requirements)
 
     def broken(self, labels: Mapping[str, str]) -> tuple[Requirement, ...]:
@@ -162,10 +162,10 @@ class _StringParser:
         self.position += 1
         return token
 
-    def word(self, wanted: str) -> str:
+    def word(self, expected: str) -> str:
         token = self.peek()
         if not token or token in {"==", "!=", *"=!(),<>"}:
-            raise self.unexpected(token, wanted)
+            raise self.unexpected(token, expected)
         return self.take()
 
     def requirement(self) -> Requirement:
@@ -204,6 +204,6 @@ class _StringParser:
     def item(self) -> str:
         return "" if self.peek() in {",", ")"} else self.word("a label's value")
 
-    def unexpected(self, token: str, wanted: str) -> PydanticCustomError:
+    def unexpected(self, token: str, expected: str) -> PydanticCustomError:
         found = f"{token!r}" if token else "the end"
-        return mistake(f"the selector {self.text!r} has {found} where {wanted} should be")
+        return mistake(f"the selector {self.text!r} has {found} where {expected} should be")

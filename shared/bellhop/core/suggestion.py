@@ -1,4 +1,4 @@
-"""Which known word was probably meant by one that is not known.
+"""The known word that an unknown one probably meant.
 
 Both may come from a template's data, and comparing two long words takes `difflib` time in
 proportion to the product of their lengths; so long words are not compared, nor very many.

@@ -1,8 +1,8 @@
 """Labels and annotations that steer Sveltos: each is honoured where it works, or refused.
 
-Whoever builds a feature moves its marks from the refused to the honoured, and
-`docs/reference/kinds.md` follows. An object that Sveltos wrote may carry marks that it alone
-writes; these ask for nothing.
+A new feature moves its labels and annotations from the refused to the honoured, and
+`docs/reference/kinds.md` follows. Those that only Sveltos writes,
+to objects of its own, have no effect.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Path = tuple[str | int, ...]
 DOMAIN = "projectsveltos.io/"
 
 PROFILE_PAUSED = "profile.projectsveltos.io/paused"
-"""On a user's own profile: what it brought stays as it is."""
+"""On a user's own profile: deployed objects stay as they are."""
 
 TRIGGER_PAUSED = "cluster.x-k8s.io/paused"
 """On an EventTrigger: what it made stays as it is, and no event makes more."""
@@ -24,10 +24,10 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 """On an object that kubectl applied: all that it wrote, a Secret's values too."""
 
 FORCE_RECREATE = "projectsveltos.io/forceRecreate"
-"""On an object that is deployed: where its API server refuses the change, it is made anew."""
+"""On a deployed object: if its API server refuses the change, the object is created again."""
 
 DRIFT_IGNORED = "projectsveltos.io/driftDetectionIgnore"
-"""On an object that is deployed: what others change of it is left alone, whatever the profile."""
+"""On a deployed object: changes by others are left unchanged, whatever the profile."""
 
 ADOPT = "bellhop.dev/adopt"
 """On an object that is to be deployed: what somebody else made under its name is taken over.
@@ -36,10 +36,17 @@ It is not written to the cluster.
 """
 
 ADOPTIONS = ("true", "own", "false")
-"""What it may be: what is taken over stays when it is withdrawn, one of our `own` goes."""
+"""Its values. An adopted object stays when its profile is withdrawn; with `own` it is removed."""
 
 ADOPTED = "bellhop.dev/adopted"
 """On an object that was taken over: who had made it. It stays when it is withdrawn."""
+
+TAKE_OVER = "bellhop.dev/take-over"
+"""On a custom resource: with `files` it takes the place of a manifest of its name that files hold.
+"""
+
+HELD = "bellhop.dev/held"
+"""On a deleted custom resource: the change by which the deletion guard holds its removal."""
 
 APPLYSET = "bellhop.dev/applyset"
 """Label of what was applied as one of a set, `bellhop apply --applyset`: the set's name."""
@@ -72,10 +79,10 @@ CHECK = "bellhop.dev/check"
 """Labels of a Job that a check runs: digests of the profile, and of the check."""
 
 LUA = "projectsveltos.io/lua"
-"""On a ConfigMap or Secret that a profile brings: it holds scripts that write manifests."""
+"""On a ConfigMap or Secret that a profile deploys: it holds scripts that write manifests."""
 
 SUBRESOURCES = "projectsveltos.io/subresources"
-"""On a ConfigMap or Secret that a profile brings: what of its objects is written beside them."""
+"""On a ConfigMap or Secret that a profile deploys: the part of its objects to write with it."""
 
 _SOURCES = ("EventSource",)
 _TRIGGERS = ("EventTrigger", "EventBasedAddOn")

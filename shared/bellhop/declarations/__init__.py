@@ -1,6 +1,6 @@
-"""Declarations: manifests applied and deleted, what a change affects, and the guard of removals.
+"""Declarations: manifests applied and deleted, the effects of a change, and the guard of removals.
 
 Rendering profiles and deploying them belong to `profiles` and `deploy`, which get messages from
 here. Other features import `declarations.records` only; it imports `rendering`, `catalog`,
-`clusters`, `api`, `state` and what is below.
+`clusters`, `api`, `state` and the packages below.
 """

@@ -1,17 +1,17 @@
-"""Sets with maxReplicas choose their clusters, and choose again when one is down or leaves.
+"""Cluster selection of sets with maxReplicas, repeated if a selected cluster is down or leaves.
 
-    declared, labelled, came, went ─► settle ─┬─► a choice is written, on condition ─► the revision
-    a sweep or a probe ended ──► heed ─► settle └► nothing to write: settled      └► settle again
+    applied, labelled, came, left ─► settle ──┬─► a selection is written, on condition ─► revision
+    a resync or a probe ended ──► heed ─► settle └► nothing to write: settled     └► settle again
 
-What is written is looked at once more by a catalog of at least that revision, so of two who settle
-at once the later sees what both did. Who dies after a choice was written has noted its set, and
-`Declare.resume` publishes all that may follow.
+After a write the selection is computed again with a catalog of at least that revision, so the later
+of two concurrent writers sees both changes. A worker that dies after its write has noted the set,
+and `ChangeWriter.resume` publishes all effects.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -19,16 +19,15 @@ from msgspec.structs import replace
 from bellhop.api.kinds import DeclarationKey
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
-from bellhop.catalog.set_choice import choose
-from bellhop.core.generated_names import set_kind
+from bellhop.core.identity import set_kind
 from bellhop.declarations.deletion_guard import RemovalGuard
 from bellhop.declarations.diff import Key
 from bellhop.declarations.fan_out import ChangeFanOut
+from bellhop.declarations.records import HeldRemoval
 from bellhop.errors import MissingError, StaleError
 from bellhop.ports.store import ABSENT
+from bellhop.state.cluster import SetSelection
 from bellhop.state.concurrency import until_settled
-from bellhop.state.held_removal import HeldRemoval
-from bellhop.state.record import SetSelection
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
@@ -47,18 +46,18 @@ class SetSelector:
         self,
         records: Records,
         catalogs: Catalogs,
-        consequences: ChangeFanOut,
+        fan_out: ChangeFanOut,
         removals: RemovalGuard,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
-        self._consequences = consequences
+        self._fan_out = fan_out
         self._removals = removals
 
-    def heed(self, cluster: str) -> None:
+    def reselect(self, cluster: str) -> None:
         """Have sets choose again to which a cluster's state makes a difference by now."""
         catalog = self._catalogs.current()
-        for place in catalog.choosing_from(cluster):
+        for place in catalog.limited_sets_of(cluster):
             choice = catalog.choices.get(place, SetSelection())
             down = self._is_down(cluster)
             if cluster in choice.clusters:
@@ -87,7 +86,7 @@ class SetSelector:
         try:
             catalog = self._catalogs.current()
         except MissingError:
-            # What is not known is not taken for deleted; a repair settles this, too.
+            # A missing catalog deletes nothing; a repair settles this, too.
             return True
         kept = self._records.choices.all()
         known = {place: each.value for place, each in kept.items() if place in catalog.choosing}
@@ -114,9 +113,9 @@ class SetSelector:
         return changed | dict.fromkeys(kept.keys() - catalog.choosing.keys())
 
     def _hold(self, before: Catalog, place: str, new: SetSelection | None) -> list[HeldRemoval]:
-        """Hold what a choice would remove, if it is too much; of a deleted set that is known.
+        """Hold what a selection would remove, if it is too much; deleting a set was checked before.
 
-        What is down is replaced: that is what the set is for.
+        A cluster that is down is replaced, which is the purpose of the set.
         """
         if new is None:
             return []
@@ -132,11 +131,7 @@ class SetSelector:
     def _write(
         self, before: Catalog, place: str, choice: SetSelection | None, token: str
     ) -> list[HeldRemoval]:
-        """Write one choice and publish what follows; return what is held of what it would remove.
-
-        Raises:
-            StaleError: somebody else has written it meanwhile; nothing is changed.
-        """
+        """Write one selection and publish its effects; return the removals that are held."""
         key = _key(place)
         pending = uuid.uuid4().hex
         self._records.pending.put(pending, {"keys": [list(key)]})
@@ -152,14 +147,14 @@ class SetSelector:
         self._records.catalog.change("clusters")
         after = self._catalogs.known()
         self._removals.settle(before, after, [key], held)
-        self._consequences.follow([key], before, after)
+        self._fan_out.publish_effects([key], before, after)
         self._records.pending.delete(pending)
         return held
 
     def _is_down(self, cluster: str) -> bool:
-        """Say whether a cluster has not answered, or could not be looked at, a few times in a row.
+        """Return whether a cluster did not answer, or could not be listed, several times in a row.
 
-        One that answers and does not ring is not: add-ons come to it as to any other.
+        A cluster that answers and sends no events is not down: add-ons can be deployed to it.
         """
         circuit = self._records.circuits.get(cluster)
         if circuit and not circuit.value.closing:
@@ -171,3 +166,24 @@ class SetSelector:
 def _key(place: str) -> Key:
     namespace, _, name = place.rpartition("/")
     return (set_kind(place), namespace, name)
+
+
+def choose(
+    most: int, pool: Sequence[str], old: SetSelection, is_down: Callable[[str], bool]
+) -> SetSelection:
+    """Select at most so many clusters of a pool; a selected cluster stays selected.
+
+    A cluster that left the pool is replaced, and so is one that is down: by the first in the pool's
+    order that is not. Without a replacement it stays, since its add-ons may still work. A cluster
+    that is down is never newly selected. If there are too many, those that are down go first, then
+    those selected last.
+    """
+    there, known = set(pool), set(old.clusters)
+    stay = [each for each in old.clusters if each in there]
+    down = {each for each in stay if is_down(each)}
+    chosen = [each for each in stay if each not in down][:most]
+    spare = (each for each in pool if each not in known and not is_down(each))
+    while len(chosen) < most and (new := next(spare, None)):
+        chosen.append(new)
+    failing = [each for each in stay if each in down][: most - len(chosen)]
+    return SetSelection((*chosen, *failing), tuple(failing))

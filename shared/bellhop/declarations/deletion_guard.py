@@ -1,15 +1,15 @@
-"""The deletion guard of declarations: what one change would remove at once is held.
+"""Deletion guard of changes: hold a change's removals if they are too many at once.
 
-    a change ─► which add-ons would it remove? ─► few, or a small share ─► they are removed
-                                               └► too much: "held" is written ─► the change is made
-    deploy is about to remove an add-on ─► its trigger or profile is held, and the declarations
-                                           no longer want it there ─► it stays
-    another change ─► the add-ons of a held rule are wanted again ─► nothing is held of it
-    a release      ─► nothing is held of it, deploy is asked again, and removes them
+    a change ─► count the add-ons that it would remove ─► few, or a small share ─► removed
+                                                      └► too many: held, then the change is written
+    deploy is about to remove an add-on ─► its trigger or profile is held, and the catalog
+                                           no longer selects the cluster ─► the add-on stays
+    another change ─► the add-ons of a held rule are desired again ─► the hold is deleted
+    a release      ─► the hold is deleted, deploy is asked again, and removes them
 
-An add-on is one profile in one cluster. Which of them are held is not stored: it is what profiles
-have deployed and the declarations no longer want. So a change that is taken back leaves nothing to
-clean up, and a message that comes again finds the same.
+An add-on is one profile in one cluster. The held add-ons are not stored: they are those that
+profiles have deployed and the catalog no longer selects. So a reverted change leaves nothing to
+clean up, and a redelivered message computes the same.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bellhop.catalog.catalog import Catalog
-from bellhop.declarations.diff import Key, difference
-from bellhop.declarations.records.held_removals import Rule
+from bellhop.declarations.diff import Key, compare_catalogs
+from bellhop.declarations.records import HeldRemoval, Rule
 from bellhop.declarations.removal_limits import Counts, RemovalCount, RemovalLimits, Step, together
 from bellhop.errors import StaleError
 from bellhop.events.transfer import Foreseen
 from bellhop.ports.store import ABSENT
 from bellhop.rendering.deletion_limit import DeletionLimit
-from bellhop.rendering.leave_policy import departing
+from bellhop.rendering.leave_policy import list_departing
 from bellhop.settings import Settings
 from bellhop.state.event_recorder import Nobody, Note, write
-from bellhop.state.held_removal import HeldRemoval
-from bellhop.state.record import Profile
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 
 _NAMED = 10
@@ -77,10 +76,10 @@ class RemovalGuard:
         cause: str,
         also: Collection[Rule] = (),
     ) -> list[HeldRemoval]:
-        """Hold what a change from `before` to `after` would remove, if that is too much.
+        """Hold the removals of a change from `before` to `after`, if they are too many.
 
-        Called before the change is written. Return what is held of the rules that it concerns.
-        Of some rules it is `also` too much, since other changes of the same command remove more.
+        Called before the change is written. Return the holds of the rules that it concerns. `also`
+        names rules that exceed the limit together with other changes of the same command.
         """
         if not self._rule.is_on:
             return []
@@ -104,8 +103,8 @@ class RemovalGuard:
     ) -> list[HeldRemoval]:
         """Hold what the labels of one cluster would remove, if many clusters change one by one.
 
-        So classifiers change them. A rule may lose an eighth of its add-ons within the time that
-        counts as at once: nobody knows beforehand how many clusters will follow.
+        Classifiers change clusters this way. A rule may lose an eighth of its add-ons within the
+        time that counts as at once: the number of clusters that follow is unknown.
         """
         if not self._rule.is_on:
             return []
@@ -121,7 +120,7 @@ class RemovalGuard:
         return self._write(_drafts(counts, together(large, leaving)), cause)
 
     def _is_many(self, rule: Rule, cluster: str, addons: int) -> bool:
-        """Note that a rule loses add-ons, and say whether it has lost too many a moment ago."""
+        """Note that a rule loses add-ons, and return whether it has lost too many a moment ago."""
         until = self._records.clock.now() + _WINDOWS * self._window
         self._records.removals.leave(rule, cluster, addons, until)
         lost = 0
@@ -137,7 +136,7 @@ class RemovalGuard:
         return self._rule.heeds(there) and not self._rule.is_little(lost, there)
 
     def _write(self, foreseen: Iterable[HeldRemoval], cause: str) -> list[HeldRemoval]:
-        """Hold what is foreseen, as one change."""
+        """Write drafts of holds, as one change."""
         now, change = self._records.clock.now(), uuid.uuid4().hex[:8]
         drafts = [replace(each, change=change, cause=cause, since=now) for each in foreseen]
         return [self._put(each) for each in drafts]
@@ -149,10 +148,10 @@ class RemovalGuard:
         keys: Sequence[Key],
         mine: Sequence[HeldRemoval] = (),
     ) -> None:
-        """Release the rules that a change concerns and of which nothing would be removed any more.
+        """Release the rules that a change concerns and that would lose no add-on any more.
 
-        Called after the change is written. What was held ahead of it as `mine`, and another
-        change released meanwhile, is held again.
+        Called after the change is written. A hold of `mine` that another change released meanwhile
+        is written again.
         """
         held = {each.value.rule: each for each in self._records.removals.all()}
         if not held and not mine:
@@ -162,7 +161,7 @@ class RemovalGuard:
         clusters = {f"{namespace}/{name}" for kind, namespace, name in keys if kind == "Cluster"}
         deregistered = not clusters <= after.clusters.keys()
         for rule, kept in held.items():
-            # What a deregistered cluster has is no longer held, whichever rule it is of.
+            # Add-ons in a deregistered cluster are not held any more, for any rule.
             is_free = deregistered and not self.remaining(after, kept.value).addons
             if is_free or (rule in counts and not counts[rule].addons):
                 with suppress(StaleError):
@@ -196,9 +195,9 @@ class RemovalGuard:
         return counts, large
 
     def plan_deregistration(self, catalog: Catalog, clusters: Iterable[str]) -> RemovalPlan:
-        """Return what is removed from other clusters when some leave: nothing is held.
+        """Return the removals from other clusters if clusters leave in this order; none is held.
 
-        They leave in their order. What is in a cluster stays there as soon as that has left.
+        Objects in a cluster stay there once it has left.
         """
         counts: dict[Rule, RemovalCount] = {}
         there = set(catalog.clusters)
@@ -206,22 +205,22 @@ class RemovalGuard:
             there.discard(cluster)
             for name, trigger in catalog.triggers.items():
                 for head in self._heads((name, ""), cluster):
-                    stays = trigger.leaves_policies or "DryRun" in (trigger.sync, head.sync)
+                    stays = not trigger.policy.withdraws or head.sync == "DryRun"
                     leaving = [] if stays else [each for each in head.matched if each in there]
                     count = counts.setdefault((name, ""), RemovalCount())
                     count.add(head.name, cluster, leaving, len(leaving))
         return _plan(counts, (), {rule for rule, each in counts.items() if each.addons})
 
     def remaining(self, catalog: Catalog, held: HeldRemoval) -> HeldRemoval:
-        """Return what is held of a rule now: events may have removed some of it meanwhile."""
+        """Return what is still held of a rule: events may have removed some of it meanwhile."""
         count = RemovalCount()
         for head in self._heads(held.rule, ""):
-            count.add(head.name, head.cluster, departing(catalog, head), 0)
+            count.add(head.name, head.cluster, list_departing(catalog, head), 0)
         now = _draft(held.rule, count)
         return replace(now, of=held.of, change=held.change, cause=held.cause, since=held.since)
 
     def _put(self, new: HeldRemoval) -> HeldRemoval:
-        """Write what is held of a rule; what was held of it before keeps its change and cause."""
+        """Write the hold of a rule; an existing hold keeps its change and cause."""
         kept = self._records.removals.get(new.rule)
         if kept:
             old = kept.value
@@ -245,7 +244,7 @@ class RemovalGuard:
         context = {"trigger": held.trigger} if held.trigger else {"profile": held.profile}
         write(self._records, Nobody(), "", "", Note("held", detail, context=context))
 
-    # What would go ------------------------------------------------------------------------------
+    # Removals -----------------------------------------------------------------------------------
 
     def _counted(
         self,
@@ -256,10 +255,10 @@ class RemovalGuard:
         only: Collection[Rule] | None = None,
         removed: Callable[[Profile, str], bool] = lambda *_: True,
     ) -> dict[Rule, RemovalCount]:
-        """Count what a change would remove of each rule that it may take anything from.
+        """Count the removals of a change for each rule that may lose add-ons.
 
-        What the declarations did not want before either is on its way already, unless it is held.
-        Of the rest what `removed` says no to is not counted.
+        Add-ons that were not desired before either are being removed already, unless they are held.
+        Of the others those that `removed` rejects are not counted.
         """
         counts: dict[Rule, RemovalCount] = {}
         for rule, source in _concerned(before, after, keys, held):
@@ -268,9 +267,9 @@ class RemovalGuard:
             count = counts.setdefault(rule, RemovalCount())
             earlier = None if rule in held else before
             for head in self._heads(rule, source):
-                leaving = set(departing(after, head, before))
+                leaving = set(list_departing(after, head, before))
                 if earlier and leaving:
-                    leaving.difference_update(departing(earlier, head))
+                    leaving.difference_update(list_departing(earlier, head))
                 leaving = {each for each in leaving if removed(head, each)}
                 there = sum(1 for each in head.matched if each in after.clusters)
                 count.add(head.name, head.cluster, leaving, there)
@@ -294,11 +293,11 @@ class RemovalGuard:
 def _concerned(
     before: Catalog | None, after: Catalog, keys: Sequence[Key], held: Collection[Rule]
 ) -> Iterator[tuple[Rule, str]]:
-    """Yield the rules from which a change may take add-ons, and of some only one source cluster.
+    """Yield the rules that a change may take add-ons from, some with only one source cluster.
 
-    Profiles are read of these alone. Of a rule of which some is held all is looked at.
+    Only the profiles of these are read; of a rule with a hold all are.
     """
-    touched = difference(before, after, keys)
+    touched = compare_catalogs(before, after, keys)
     whole = {name for name, cluster in touched.instantiated if cluster is None}
     whole = {name for name in whole if before is None or _may_lose(before, after, name)}
     whole |= {name for name, cluster in touched.placed if _unplaced(before, after, name, cluster)}
@@ -312,7 +311,7 @@ def _concerned(
 
 
 def _may_lose(before: Catalog, after: Catalog, name: str) -> bool:
-    """Say whether a trigger that a change touches may remove anything, wherever it counts."""
+    """Return whether a trigger that a change touches may remove anything, wherever it counts."""
     old, new = before.triggers.get(name), after.triggers.get(name)
     if old is None or new is None:
         return old is not None
@@ -322,7 +321,7 @@ def _may_lose(before: Catalog, after: Catalog, name: str) -> bool:
 
 
 def _loses_source(before: Catalog | None, after: Catalog, name: str, cluster: str) -> bool:
-    """Say whether a trigger has no source in a cluster any more."""
+    """Return whether a trigger has no source in a cluster any more."""
     if cluster not in after.clusters:
         return False
     if before is None:
@@ -334,7 +333,7 @@ def _loses_source(before: Catalog | None, after: Catalog, name: str, cluster: st
 
 
 def _unplaced(before: Catalog | None, after: Catalog, name: str, cluster: str) -> bool:
-    """Say whether a trigger does not select a destination any more that is registered."""
+    """Return whether a trigger does not select a destination any more that is registered."""
     if before is None or cluster not in after.clusters:
         return cluster in after.clusters
     old, new = before.triggers.get(name), after.triggers.get(name)

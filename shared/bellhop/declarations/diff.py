@@ -1,7 +1,7 @@
-"""What the difference of two catalogs touches: who is looked at, instantiated and placed again.
+"""Difference of two catalogs: the clusters, triggers and profiles that a change touches.
 
-A label on one of five thousand clusters concerns the triggers and profiles whose selection it
-changes, and what is rendered with that cluster's labels; nobody else is asked.
+A label on one of five thousand clusters touches the triggers and profiles whose selection it
+changes, and those rendered with that cluster's labels.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from bellhop.api.kinds import ClusterProfile, DeclarationKey, EventTrigger, Poli
 from bellhop.catalog.catalog import Catalog, cluster_object
 from bellhop.catalog.dependencies import reached
 from bellhop.clusters.pause import Window, window_in
-from bellhop.core.generated_names import GENERATED_NAMESPACE
 from bellhop.core.gvk import GVK
-from bellhop.core.identity import ROLE_REQUEST
-from bellhop.core.names import is_template
-from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.record import Cluster, Listener, Reading
+from bellhop.core.identity import GENERATED_NAMESPACE, ROLE_REQUEST
+from bellhop.core.names import fits_template, is_template
+from bellhop.state.cluster import MANAGEMENT, Cluster
+from bellhop.state.content import Reading
+from bellhop.state.ingest_policy import Listener
 
 TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 PROFILES = ("ClusterProfile", "Profile", ROLE_REQUEST)
@@ -33,42 +33,42 @@ Key = tuple[str, str, str]
 
 @dataclass
 class Touched:
-    """What is to be done again.
+    """Objects that a change touches, by the message to publish."""
 
-    `swept` are clusters to be looked at, and `anew` those of them where nothing that was known
-    counts; `instantiated` are triggers with the
-    source clusters of their events, None being all where they are in force or have left profiles;
-    `resolved` are users' own profiles; `placed` are triggers with destinations that they select
-    now and did not, or the other way round; `relabelled` are destinations whose labels templates
-    may read; `gates` are clusters of which ingest must know something else; `reread` are triggers,
-    and users' own profiles, whose templates may read what changed; `classified` are clusters of
-    which classifiers may make something else, and `examined` those of which people may be told;
-    `resumed` are clusters whose pause changed: any trigger may have waited for that.
-    """
-
-    swept: set[str] = field(default_factory=set)
-    anew: set[str] = field(default_factory=set)
+    resynced: set[str] = field(default_factory=set)
+    """Clusters to resync."""
+    resynced_in_full: set[str] = field(default_factory=set)
+    """Those of them in which all objects are evaluated again."""
     instantiated: set[tuple[str, str | None]] = field(default_factory=set)
+    """Triggers with a source cluster; None: where they are in force or have left profiles."""
     resolved: set[str] = field(default_factory=set)
+    """Profiles of users."""
     placed: set[tuple[str, str]] = field(default_factory=set)
+    """Triggers with destinations whose selection changed."""
     relabelled: set[str] = field(default_factory=set)
+    """Destinations whose labels templates may read."""
     gates: set[str] = field(default_factory=set)
+    """Clusters whose ingest policy changes."""
     reread: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
+    """Triggers and profiles of users whose templates may read the change."""
     classified: set[str] = field(default_factory=set)
+    """Clusters whose classifiers may give other labels."""
     examined: set[str] = field(default_factory=set)
+    """Clusters whose health checks may have another result."""
     resumed: set[str] = field(default_factory=set)
+    """Clusters whose pause changed, for which any trigger may have waited."""
 
 
-def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
+def compare_catalogs(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
     """Return what changed objects touch; without a `before`, all that they may touch."""
     touched = Touched()
     keys = list(keys)
-    touched.reread = rereaders(after, map(_as_read, keys))
+    touched.reread = list_rereaders(after, map(_as_read, keys))
     for kind, namespace, name in keys:
         if kind == "Cluster":
             _cluster(touched, before, after, f"{namespace}/{name}")
-    touched.resolved |= _named(keys, *PROFILES)
-    triggers, sources = _named(keys, *TRIGGERS), _named(keys, "EventSource")
+    touched.resolved |= _select_names(keys, *PROFILES)
+    triggers, sources = _select_names(keys, *TRIGGERS), _select_names(keys, "EventSource")
     holders = {key for key in keys if key[0] in HOLDERS}
     if holders:
         referring = (name for name, refs in _refs(after.triggers) if _may_name(refs, holders))
@@ -78,15 +78,15 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
         touched.resolved |= set(found)
     if sources:
         triggers |= _naming(after, sources) | (_naming(before, sources) if before else set())
-    if _named(keys, "ClusterHealthCheck", "HealthCheck"):
+    if _select_names(keys, "ClusterHealthCheck", "HealthCheck"):
         touched.examined |= after.clusters.keys()
         _asked_everywhere(touched, before, after)
-    if _named(keys, "Classifier"):
+    if _select_names(keys, "Classifier"):
         touched.classified |= after.clusters.keys()
         _asked_everywhere(touched, before, after)
-    if sets := _named(keys, *SETS):
+    if sets := _select_names(keys, *SETS):
         triggers |= _sets(touched, before, after, sets)
-    touched.instantiated |= _entitled(before, after, _named(keys, "ClusterProfile"))
+    touched.instantiated |= _entitled(before, after, _select_names(keys, "ClusterProfile"))
     if triggers:
         _rules(touched, before, after, triggers)
     _ordered(touched, before, after, keys)
@@ -103,13 +103,13 @@ def _entitled(
 
 
 def _ordered(touched: Touched, before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> None:
-    """Add what comes before what is touched, and what comes after a profile that came or went.
+    """Add the dependencies of touched profiles, and the dependents of profiles that came or left.
 
-    The former goes where the latter does, and is to know that somebody waits for it.
+    A dependency is deployed where its dependent is, and learns that it has a dependent.
     """
     triggers, profiles = touched.reread
     for catalog in (each for each in (before, after) if each and each.awaited):
-        asking = [catalog.triggers.get(name) for name in _named(keys, *TRIGGERS)]
+        asking = [catalog.triggers.get(name) for name in _select_names(keys, *TRIGGERS)]
         first = {place for each in asking if each for place in each.after}
         touched.resolved |= first | reached(touched.resolved | first, catalog.after)
         for place in touched.resolved & catalog.awaited:
@@ -119,8 +119,8 @@ def _ordered(touched: Touched, before: Catalog | None, after: Catalog, keys: Ite
             profiles |= {name for name, each in after.profiles.items() if place in each.after}
 
 
-def _named(keys: Iterable[Key], *kinds: str) -> set[str]:
-    """Return the names, with their namespaces, of what is of some kinds."""
+def _select_names(keys: Iterable[Key], *kinds: str) -> set[str]:
+    """Return the names, with their namespaces, of manifests of some kinds."""
     return {DeclarationKey(*key).rule for key in keys if key[0] in kinds}
 
 
@@ -130,12 +130,12 @@ def _as_read(key: Key) -> Key:
     return ("SveltosCluster" if kind == "Cluster" else kind, namespace, name)
 
 
-def readers(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
+def list_readers(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
     """Return the triggers, and users' own profiles, that may refer to what triggers generate."""
-    wanted = set(keys)
+    desired = set(keys)
 
     def reading(refs: Iterable[PolicyRef]) -> bool:
-        return _may_name([ref for ref in refs if ref.namespace], wanted)
+        return _may_name([ref for ref in refs if ref.namespace], desired)
 
     return (
         {name for name, refs in _refs(catalog.triggers) if reading(refs)},
@@ -143,12 +143,12 @@ def readers(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
     )
 
 
-def rereaders(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
+def list_rereaders(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
     """Return the triggers, and users' own profiles, whose templates may read some objects."""
-    wanted = set(keys)
+    desired = set(keys)
     return (
-        {name for name, each in catalog.reading_triggers.items() if _may_read(each, wanted)},
-        {name for name, each in catalog.reading_profiles.items() if _may_read(each, wanted)},
+        {name for name, each in catalog.reading_triggers.items() if _may_read(each, desired)},
+        {name for name, each in catalog.reading_profiles.items() if _may_read(each, desired)},
     )
 
 
@@ -169,8 +169,8 @@ def _key_read(reading: Reading) -> Key:
     return reading.kind, reading.namespace, reading.name
 
 
-def may_read(trigger: EventTrigger) -> bool:
-    """Say whether a trigger may refer to what other triggers generate."""
+def reads_generated(trigger: EventTrigger) -> bool:
+    """Return whether a trigger may refer to what other triggers generate."""
     places = {ref.namespace for ref in trigger.holder_refs}
     return GENERATED_NAMESPACE in places or any(map(is_template, places))
 
@@ -191,14 +191,14 @@ def _rules(touched: Touched, before: Catalog | None, after: Catalog, triggers: s
         if not any(_selecting(catalog, cluster, triggers) for catalog in catalogs):
             continue
         if before is None:
-            touched.anew.add(cluster)
-        _judged(touched, before, after, cluster)
+            touched.resynced_in_full.add(cluster)
+        _evaluated(touched, before, after, cluster)
 
 
 def _sets(touched: Touched, before: Catalog | None, after: Catalog, sets: set[str]) -> set[str]:
-    """Add what sets touch that changed; return the triggers that may watch any other cluster now.
+    """Add the effects of changed sets; return the triggers that may watch other clusters now.
 
-    Of a set that has another cluster than before, that cluster alone is concerned.
+    Only the clusters that a set gained or lost are touched.
     """
     watching = after.watching_sets(sets)
     naming = [each for each in after.profiles.values() if not sets.isdisjoint(each.cluster_sets)]
@@ -213,7 +213,7 @@ def _sets(touched: Touched, before: Catalog | None, after: Catalog, sets: set[st
         moved = [x for x in rules if before.watches(x, cluster) != after.watches(x, cluster)]
         touched.instantiated |= {(each.name, cluster) for each in moved}
         if moved:
-            _judged(touched, before, after, cluster)
+            _evaluated(touched, before, after, cluster)
     return set()
 
 
@@ -221,14 +221,14 @@ def _asked_everywhere(touched: Touched, before: Catalog | None, after: Catalog) 
     """Add what classifiers and health checks touch that changed: any cluster may be asked."""
     for cluster in after.clusters:
         if before is None:
-            touched.anew.add(cluster)
-        _judged(touched, before, after, cluster)
+            touched.resynced_in_full.add(cluster)
+        _evaluated(touched, before, after, cluster)
 
 
-def _judged(touched: Touched, before: Catalog | None, after: Catalog, cluster: str) -> None:
+def _evaluated(touched: Touched, before: Catalog | None, after: Catalog, cluster: str) -> None:
     """Add a cluster to those that are looked at again if other sources count there."""
     if before is None or before.judgement(cluster) != after.judgement(cluster):
-        touched.swept.add(cluster)
+        touched.resynced.add(cluster)
     if before is None or _let_in(before, cluster) != _let_in(after, cluster):
         touched.gates.add(cluster)
 
@@ -250,10 +250,10 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
     touched.classified |= _classified(after, old, new)
     touched.resumed |= _resumed(before, old, new)
     if before is None or old is None or new is None or not _only_relabelled(old, new):
-        touched.swept.add(key)
-        touched.anew.add(key)
+        touched.resynced.add(key)
+        touched.resynced_in_full.add(key)
     elif before.judgement(key) != after.judgement(key):
-        touched.swept.add(key)
+        touched.resynced.add(key)
     triggers = {name for catalog in catalogs for name in catalog.triggers}
     for name in sorted(triggers):
         if new is None or any(_selecting(catalog, key, {name}) for catalog in catalogs):
@@ -290,9 +290,9 @@ def _hosting(touched: Touched, after: Catalog, cluster: str) -> None:
 
 
 def _classified(after: Catalog, old: Cluster | None, new: Cluster | None) -> set[str]:
-    """Name a cluster whose labels changed, where there is any classifier.
+    """Add a cluster whose labels changed, if there is any classifier.
 
-    What somebody sets is no classifier's to give any more, and what he takes away is again.
+    A label that a user sets belongs to no classifier any more; one that a user removes may again.
     """
     if new is None or not (after.classifiers or new.given):
         return set()
@@ -300,12 +300,12 @@ def _classified(after: Catalog, old: Cluster | None, new: Cluster | None) -> set
 
 
 def _only_relabelled(old: Cluster, new: Cluster) -> bool:
-    """Say whether a cluster is the one it was, credentials and registration included.
+    """Return whether a cluster is unchanged, credentials and registration included.
 
-    What only templates read of it does not count.
+    Fields that only templates read do not count.
     """
-    told = replace(old, annotations=new.annotations, spec=new.spec, kubernetes=new.kubernetes)
-    return replace(told, labels=new.labels, given=new.given) == new
+    described = replace(old, annotations=new.annotations, spec=new.spec, kubernetes=new.kubernetes)
+    return replace(described, labels=new.labels, given=new.given) == new
 
 
 def _resumed(before: Catalog | None, old: Cluster | None, new: Cluster | None) -> set[str]:
@@ -320,7 +320,7 @@ def _pauses(cluster: Cluster) -> tuple[bool, Window | None]:
 
 
 def _selecting(catalog: Catalog, cluster: str, triggers: Iterable[str]) -> bool:
-    """Say whether one of some triggers joins a source in a cluster, or fails to say which."""
+    """Return whether one of some triggers joins a source in a cluster, or fails to say which."""
     return any(
         name in catalog.triggers and catalog.watches(catalog.triggers[name], cluster)
         for name in triggers
@@ -356,8 +356,30 @@ def _refs(
     return ((name, each.holder_refs) for name, each in declared.items())
 
 
+def is_referenced(catalog: Catalog, holder: Key) -> bool:
+    """Return whether a trigger, profile or health check can name a ConfigMap or Secret.
+
+    A name with a template counts for all objects that it fits.
+    """
+    return any(may_mean(ref, holder) for ref in list_refs(catalog))
+
+
+def list_refs(catalog: Catalog) -> Iterator[PolicyRef]:
+    """Yield the refs to ConfigMaps and Secrets of all triggers, profiles and health checks."""
+    for rules in (catalog.triggers, catalog.profiles, catalog.checks):
+        for each in rules.values():
+            yield from each.holder_refs
+
+
+def may_mean(ref: PolicyRef, holder: Key) -> bool:
+    """Return whether a ref, whose name may be a template, can name a ConfigMap or Secret."""
+    kind, namespace, name = holder
+    there = not ref.namespace or fits_template(ref.namespace, namespace)
+    return ref.kind == kind and there and fits_template(ref.name, name)
+
+
 def _may_name(refs: Iterable[PolicyRef], holders: set[Key]) -> bool:
-    """Say whether one of some refs, whose names may be templates, can mean one of some objects."""
+    """Return whether refs, whose names may be templates, can name one of some objects."""
     for ref in refs:
         if ref.namespace and not is_template(ref.namespace + ref.name):
             if (ref.kind, ref.namespace, ref.name) in holders:

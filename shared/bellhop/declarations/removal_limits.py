@@ -1,13 +1,13 @@
-"""The limits of the deletion guard: how much one change may remove at once.
+"""Limits of the deletion guard: how much one change may remove at once.
 
     more than a share of at least twenty add-ons ─► too much
-    all of two or more, and less comes instead   ─► too much
-    a rule that would lose too much ─► all that the change removes from the same clusters is held
+    all of two or more, and fewer are added      ─► too much
+    a rule over its limit ─► all that the change removes from the same clusters is held
 
-Two is the line for all, since a mistyped label or selector takes all that it concerns, however
-little that is. One add-on is no mass: it goes whenever its only object or its only cluster does.
-A rule that is deleted itself was named by whoever deletes it, so it loses all of its add-ons, and
-what was deployed only as its dependency goes with it.
+Two is the limit of "all": a mistyped label or selector removes everything that it concerns, however
+little that is. A single add-on is removed whenever its only object or cluster is. A rule that is
+deleted itself was named by the user, so it loses all of its add-ons, and so do profiles deployed
+only as its dependencies.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from bellhop.api.kinds import EventTrigger
 from bellhop.catalog.catalog import Catalog
-from bellhop.declarations.records.held_removals import Rule
+from bellhop.declarations.records import Rule
 from bellhop.rendering.deletion_limit import DeletionLimit
-from bellhop.state.record import DeploymentStatus
+from bellhop.state.deployment import DeploymentStatus
 from bellhop.state.records import Records
 
 _MASS = 2
@@ -101,15 +101,15 @@ class RemovalLimits:
         return self._guard.heeds(of) and self._guard.exceeds(leaving, of)
 
     def _loses_all(self, step: Step, rule: Rule, count: RemovalCount) -> bool:
-        """Say whether a rule that stays would have no add-on any more, and is not just moved."""
+        """Return whether a rule that stays would have no add-on any more, and is not just moved."""
         if count.addons < max(_MASS, count.of) or all(
             _is_meant(step, rule, x) for x in count.clusters
         ):
             return False
-        return not (self._is_elsewhere(step.after, rule, count) or _is_moved(step, rule))
+        return not (self._has_other_sources(step.after, rule, count) or _is_moved(step, rule))
 
-    def _is_elsewhere(self, catalog: Catalog, rule: Rule, count: RemovalCount) -> bool:
-        """Say whether a rule has add-ons because of clusters of which nothing was read."""
+    def _has_other_sources(self, catalog: Catalog, rule: Rule, count: RemovalCount) -> bool:
+        """Return whether a rule has add-ons because of clusters of which nothing was read."""
         trigger, _ = rule
         return bool(trigger) and any(
             head.vague or any(each in catalog.clusters for each in head.matched)
@@ -118,7 +118,7 @@ class RemovalLimits:
         )
 
     def _by_cluster(self, step: Step, leaving: Counts, found: set[Rule]) -> set[Rule]:
-        """Add the rules by which a cluster would lose too much of what is deployed there."""
+        """Add the rules through which a cluster would lose too much of what is deployed there."""
         found, lost = set(found), Counter[str]()
         for each in leaving.values():
             lost.update({cluster: len(names) for cluster, names in each.clusters.items()})
@@ -152,7 +152,7 @@ def together(found: Iterable[Rule], leaving: Counts) -> set[Rule]:
 
 
 def _stays(before: Catalog | None, outcome: DeploymentStatus) -> bool:
-    """Say whether the declarations before a change may still want an add-on in its cluster."""
+    """Return whether the catalog before a change may still select an add-on's cluster."""
     if before is None:
         return True
     if outcome.trigger:
@@ -162,7 +162,7 @@ def _stays(before: Catalog | None, outcome: DeploymentStatus) -> bool:
 
 
 def _is_emptied(step: Step, cluster: str, losing: Counts) -> bool:
-    """Say whether rules that stay leave a cluster of which all goes, and fewer rules come."""
+    """Return whether rules that stay leave a cluster of which all goes, and fewer rules come."""
     rules = [rule for rule in losing if not _is_meant(step, rule, cluster)]
     if sum(len(losing[rule].clusters[cluster]) for rule in rules) < _MASS:
         return False
@@ -171,14 +171,14 @@ def _is_emptied(step: Step, cluster: str, losing: Counts) -> bool:
 
 
 def _is_moved(step: Step, rule: Rule) -> bool:
-    """Say whether a rule gains as many clusters as it loses."""
+    """Return whether a rule gains as many clusters as it loses."""
     before = _clusters_of(step.before, rule) if step.before else set()
     after = _clusters_of(step.after, rule)
     return len(after - before) >= max(1, len(before - after))
 
 
 def _is_meant(step: Step, rule: Rule, cluster: str) -> bool:
-    """Say whether a rule leaves a cluster since it is deleted, or all that it is there for are."""
+    """Return whether a rule leaves a cluster because it, or all that need it there, is deleted."""
     trigger, profile = rule
     if trigger:
         return trigger not in step.after.triggers

@@ -1,11 +1,10 @@
-"""Two who fight: how often something was put back in a row, and how long the next time waits.
+"""Contention with another writer: consecutive corrections, and the delay before the next one.
 
     put back ─► changed again ─► put back ─► … four times ─► 10 s ─► 20 s ─► … ─► 15 minutes
 
-What was put back and stays so for long enough is peace: the next time it is put back at once. So a
-colleague who edits now and then is never waited for, and an operator that writes its own way each
-time costs one write in a quarter of an hour. All that is kept is a number and a time, with the
-object.
+A correction that lasts for long enough ends the contention: the next one is made at once. So the
+edits of a colleague are corrected without delay, and an operator that reverts every correction
+costs one write in a quarter of an hour. A number and a time are stored with the object.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.core.identity import MANAGER
-from bellhop.state.record import Held
+from bellhop.state.deployment import Held
 
 AT_ONCE = 4
 """Times in a row that something is put back without a pause."""
@@ -58,7 +57,7 @@ def wait(held: Held, now: datetime) -> timedelta:
 
 
 def writer(there: Mapping[str, Any] | None) -> str:
-    """Say who wrote last to an object beside us, by field manager; empty if nobody can tell."""
+    """Name the other field manager that wrote last to an object; empty if that is unknown."""
     found = ((there or {}).get("metadata") or {}).get("managedFields")
     others = [
         (str(each.get("time") or ""), str(each.get("manager") or ""))

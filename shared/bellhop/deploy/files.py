@@ -1,7 +1,7 @@
 """Reads the files of add-ons that no ConfigMap or Secret holds: artifacts of Flux, and URLs.
 
-What a profile reads of a Flux source is the object in `mgmt/mgmt`, and of a URL the digest of what
-it serves. When either changes, the profile is deployed again.
+A profile reads of a Flux source the object in `mgmt/mgmt`, and of a URL the digest of its
+contents. When either changes, the profile is deployed again.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.gotemplate import Limits
-from bellhop.ports.access import Access
-from bellhop.ports.files import Downloaded, Files
+from bellhop.ports.kube import Access
+from bellhop.ports.tools import Downloaded, Files
 from bellhop.profiles.names import NameReservations
-from bellhop.rendering.event_contents import MissingInputError, entries_of
-from bellhop.rendering.references import placed
-from bellhop.state.file_ref import REMOTE, Address, artifact_of, ref_name
-from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.record import Content, Profile, Reading
+from bellhop.rendering.inputs import MissingInputError, entries_of
+from bellhop.rendering.references import place_readings
+from bellhop.rendering.templates import RenderContext
+from bellhop.state.cluster import MANAGEMENT
+from bellhop.state.content import REMOTE, Address, Content, Reading, Remote, artifact_of, ref_name
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
-from bellhop.state.remote_url import Remote
 
 if TYPE_CHECKING:
     from bellhop.documents.tarball import Folder
@@ -68,15 +67,13 @@ class FilesReader:
         self,
         records: Records,
         access: Access,
-        titles: NameReservations,
+        names: NameReservations,
         files: Files | None,
-        limits: Limits,
     ) -> None:
         self._records = records
         self._access = access
-        self._titles = titles
+        self._names = names
         self._files = files
-        self._limits = limits
 
     def revision(self, reading: Reading) -> dict[str, Any] | None:
         """Return what is read of a URL: its digest; None if nothing is there and it is optional.
@@ -94,13 +91,7 @@ class FilesReader:
             raise
         return {"kind": REMOTE, "url": reading.name, "digest": found.digest}
 
-    def read(
-        self,
-        profile: Profile,
-        content: Content,
-        cluster: Mapping[str, Any],
-        resources: Mapping[str, dict[str, Any]],
-    ) -> Found | None:
+    def read(self, profile: Profile, content: Content, context: RenderContext) -> Found | None:
         """Return the files of a content for a cluster; None if they are optional and not there.
 
         Raises:
@@ -110,8 +101,8 @@ class FilesReader:
         assert content.files
         field = content.files.field
         readings = [each for each in profile.reads if each.field == field]
-        reading = next(iter(placed(readings, cluster, self._limits)), None)
-        source = resources.get(field)
+        reading = next(iter(place_readings(readings, context.cluster, context.limits)), None)
+        source = context.resources.get(field)
         if reading is None or source is None:
             return None
         ref = ref_name(reading.kind, reading.namespace, reading.name)
@@ -162,7 +153,7 @@ class FilesReader:
         if not address.secret:
             return {}
         where = f"{address.namespace}/{address.secret}"
-        holder = self._titles.holder("Secret", address.namespace, address.secret)
+        holder = self._names.holder("Secret", address.namespace, address.secret)
         if holder is None:
             raise MissingInputError(
                 f"cannot find Secret '{where}' that remoteURL.secretRef names; apply it"

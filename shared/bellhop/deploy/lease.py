@@ -1,11 +1,11 @@
-"""Who is at work on a profile in a cluster: the inventory is a lease and its own fence.
+"""Leases of profiles in clusters: an inventory is its own lease, and fences its writers.
 
-    inventory: "held by me until …, these have begun" ─► work ─► inventory: "held"
+    inventory: worker, until, uncertain objects ─► operations ─► inventory: objects
 
-Every write of it is conditional on the one before. A process killed in between has written down
-what it may have applied, so that the next neither forgets nor repeats: server-side apply of the
-same object changes nothing. Should two believe to hold it, the one whose write fails adds what it
-did as unsure, and the next try puts it in order.
+Every write is conditional on the one before. A process that is killed in between has stored the
+objects that it may have applied, so that the next one misses none; to apply the same object again
+changes nothing. If two workers believe that they hold the lease, the one whose write fails adds its
+objects as uncertain, and the next attempt corrects them.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from bellhop.errors import BusyError, StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.settings import Settings
 from bellhop.state.concurrency import until_written
-from bellhop.state.record import Held, Inventory
+from bellhop.state.deployment import Held, Inventory
 from bellhop.state.records import Records
 
 _LONGEST = 2
-"""Times the visibility for which a lease is believed: the clocks of two processes may differ."""
+"""Visibilities after which a lease is ignored: the clocks of two processes may differ."""
 
 
 class Peers(Struct, frozen=True):
-    """The processes that work on the same records: our badge, and whether that of one is alive.
+    """The processes that work on the same records: the badge of this one, and which are alive.
 
-    Where nobody can say, all are taken for alive. Who has a badge does all work in one process.
+    A process has a badge only if it does all work; without one, all others count as alive.
     """
 
     badge: str = ""
     lives: Callable[[str], bool] = lambda _: True
 
     @property
-    def alone(self) -> bool:
-        """Return whether one process does all work, with the schedule in it."""
+    def is_single(self) -> bool:
+        """True if one process does all work, the schedule included."""
         return bool(self.badge)
 
 
@@ -49,24 +49,24 @@ UNKNOWN = Peers()
 
 
 class Leases:
-    """Leases of inventories; what a dead process holds is free."""
+    """Leases of inventories; those of a dead process are free."""
 
     def __init__(self, records: Records, settings: Settings, peers: Peers) -> None:
         self._peers = peers
         self._records = records
         self._settings = settings
 
-    def refuse_busy(self, inventory: Inventory) -> None:
-        """Keep off what another worker holds.
+    def check_free(self, inventory: Inventory) -> None:
+        """Check that no other worker holds the lease.
 
-        Most leases are released long before their end, so the queue's own pauses apply.
+        Most leases are released long before their end, so the queue's own delays apply.
 
         Raises:
-            BusyError: one does, and its time is not over.
+            BusyError: another worker holds it, and its time is not over.
         """
         now = self._records.clock.now()
         left = inventory.until - now if inventory.worker and inventory.until else timedelta(0)
-        # Nobody may hold it for that long: a clock that was ahead has said until when.
+        # No lease is that long: a clock that was ahead wrote it.
         late = left > _LONGEST * self._settings.visibility
         lives = not late and self._peers.lives(inventory.worker.partition(".")[0])
         if left > timedelta(0) and lives:
@@ -75,51 +75,59 @@ class Leases:
                 " at it"
             )
 
-    def take(self, work: ReconcileContext, begun: Mapping[Identity, Held]) -> None:
-        """Say that we are at work, and what may be applied or removed from now on.
+    def acquire(self, context: ReconcileContext, begun: Mapping[Identity, Held]) -> None:
+        """Acquire the lease, and store the objects that are uncertain from now on.
 
-        Nothing of that is certain any more: we may die before we can tell. Our turn begins now,
-        however long it took to know what is to be done.
+        The worker may die before it can store what it did. Its turn begins now, however long it
+        took to plan.
 
         Raises:
             StaleError: another worker was quicker.
         """
-        work.before, work.held = dict(work.held), dict(begun)
-        work.worker = f"{self._peers.badge}.{os.urandom(4).hex()}"
-        work.begun_at = self._records.clock.now()
-        until = work.begun_at + self._settings.visibility
-        inventory = Inventory(work.cluster.key, work.profile.name, work.held, work.worker, until)
-        work.token = self._records.inventories.put(inventory, expect=work.token)
+        context.lease.before, context.progress.held = dict(context.progress.held), dict(begun)
+        context.lease.worker = f"{self._peers.badge}.{os.urandom(4).hex()}"
+        context.lease.begun_at = self._records.clock.now()
+        until = context.lease.begun_at + self._settings.visibility
+        inventory = Inventory(
+            context.cluster.key,
+            context.profile.name,
+            context.progress.held,
+            context.lease.worker,
+            until,
+        )
+        context.lease.token = self._records.inventories.put(inventory, expect=context.lease.token)
 
-    def give_up(self, work: ReconcileContext) -> None:
-        """Say what is held, and that nobody is at work any more.
+    def release(self, context: ReconcileContext) -> None:
+        """Release the lease, and store the objects.
 
         Raises:
-            StaleError: another worker has taken it meanwhile; what both did is noted.
+            StaleError: another worker has acquired it meanwhile; the objects of both are stored.
         """
-        inventory = Inventory(work.cluster.key, work.profile.name, work.held)
+        inventory = Inventory(context.cluster.key, context.profile.name, context.progress.held)
         try:
-            work.token = self._records.inventories.put(inventory, expect=work.token)
+            context.lease.token = self._records.inventories.put(
+                inventory, expect=context.lease.token
+            )
         except StaleError:
-            self._add(work)
+            self._add(context)
             raise
 
-    @until_written("add to what '{work.profile.name}' has in '{work.cluster.key}'")
-    def _add(self, work: ReconcileContext) -> None:
-        """Note what another worker and we did, so that the next try puts it in order.
+    @until_written("add to what '{context.profile.name}' has in '{context.cluster.key}'")
+    def _add(self, context: ReconcileContext) -> None:
+        """Add this worker's objects to those of another one, as uncertain.
 
-        It claims what it applies again, and removes what is nobody's. Our lease ends with it; that
-        of another worker does not.
+        The next attempt claims the objects that it applies again, and removes the others. This
+        worker's lease ends with the write; that of the other worker does not.
         """
-        kept = self._records.inventories.get(work.cluster.key, work.profile.name)
-        there = kept.value if kept else Inventory(work.cluster.key, work.profile.name, {})
+        kept = self._records.inventories.get(context.cluster.key, context.profile.name)
+        there = kept.value if kept else Inventory(context.cluster.key, context.profile.name, {})
         token = kept.token if kept else ABSENT
-        both = {**there.held, **work.held}
+        both = {**there.held, **context.progress.held}
         unsure = {
             key: held
-            if there.held.get(key) == work.held.get(key)
+            if there.held.get(key) == context.progress.held.get(key)
             else replace(held, digest="", uid="", secret=True)
             for key, held in both.items()
         }
-        ended = {"worker": "", "until": None} if there.worker == work.worker else {}
+        ended = {"worker": "", "until": None} if there.worker == context.lease.worker else {}
         self._records.inventories.put(replace(there, held=unsure, **ended), expect=token)

@@ -1,4 +1,4 @@
-"""How an object would change, for people: line by line, and without what a Secret holds."""
+"""The diff of an object for people: line by line, without values of Secrets."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from bellhop.core.digest import same
 from bellhop.core.gvk import Identity
 from bellhop.core.sveltos_annotations import ADOPTED, LAST_APPLIED, WITHHELD, WRITTEN_BY_SVELTOS
 from bellhop.rendering.secrecy import KIND as SECRET
-from bellhop.state.record import Change
+from bellhop.state.deployment import Change
 
 WITHHELD_DIFF = "how is withheld, for it may hold what a Secret does"
-"""What is said instead of a diff of an object that was made with a Secret's values."""
+"""Text instead of the diff of an object that has values of a Secret."""
 
 OWNERSHIP_ONLY = "only Bellhop's labels and annotations"
-"""What is said to change of an object that is as it is to be, and whose owner changes."""
+"""Text for an object of which only the owner changes."""
 
 NOT_COMPARED = "it is as applied by Bellhop's records, and was not compared with the cluster"
 """The message about an object that the cluster was not asked about."""
 
 HIDDEN = "<hidden>"
 OTHER = "<hidden, and another>"
-"""What stands for a value of a Secret, and for the one that would take its place."""
+"""Texts for a value of a Secret, and for the one that would replace it."""
 
 _LONGEST = 256 * 1024
 """Characters of an object of which each line is compared with each: that takes long."""
@@ -33,7 +33,7 @@ _SERVERS_OWN = ("managedFields", "resourceVersion", "uid", "creationTimestamp", 
 
 
 def uncompared(key: Identity) -> Change:
-    """Return the change of an object that records alone say is as desired: none."""
+    """Return no change for an object that was not compared with the cluster."""
     return Change(key, "No Action", NOT_COMPARED)
 
 
@@ -68,7 +68,7 @@ def compare(
 
 
 def _shown(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object without what its API server alone writes, and without our marks."""
+    """Return an object without the fields of its API server, and without ownership labels."""
     shown = {key: value for key, value in manifest.items() if key != "status"}
     metadata = dict(shown.get("metadata") or {})
     for field in _SERVERS_OWN:

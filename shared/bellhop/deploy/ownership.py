@@ -1,12 +1,12 @@
-"""Who may apply an object: one profile owns it in a cluster, the lower tier wins.
+"""Ownership of objects: one profile owns an object in a cluster; the lower tier wins.
 
 A profile that replaces the owner, by `transitionFrom`, wins whatever the tiers.
 
-    owner: first ──second takes it──► owner: second, to tell: first ──told──► owner: second
-    owner: first ──gives it up──► nobody, to tell: those who wait ──told──► no record
+    owner: first ──second claims it──► owner: second, outbox: first ──published──► owner: second
+    owner: first ──releases it──► no owner, outbox: waiters ──published──► no record
 
-Whom a change of owner concerns is written down with the change and struck out once they are
-told, so that whoever comes next, be it in a week, tells them for one who died before.
+A change of owner is stored with the profiles that it concerns, and they are deleted once they are
+published. So the next worker, even a week later, publishes them for one that died.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from bellhop.core.gvk import Identity
 from bellhop.errors import ConflictError, LostWriteError, StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.state.concurrency import until_written
+from bellhop.state.deployment import Owner
 from bellhop.state.messages import Apply, Publisher
-from bellhop.state.record import Owner, Profile
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
 _MOST_WAITING = 32
-"""Profiles that are told when an object is given up; those before them try at their next turn."""
+"""Waiters of an object that are stored; those before them try at their next retry."""
 
 
 class Taken(Struct, frozen=True):
-    """A claim that was won: whether it is new, and who had the object before.
+    """A claim that was won: whether it is new, and the owner before.
 
-    One that is `disputed` another profile wants, too.
+    Another profile claims a `disputed` object, too.
     """
 
     new: bool
@@ -48,26 +49,26 @@ class Ownership:
         self._records = records
         self._publisher = publisher
 
-    def take(self, cluster: str, key: Identity, profile: Profile, *, free: bool = False) -> Taken:
-        """Own an object from now on, and tell who loses it.
+    def claim(self, cluster: str, key: Identity, profile: Profile, *, free: bool = False) -> Taken:
+        """Claim an object, and publish the profile that loses it.
 
-        An owner of the same tier keeps what it has, as in Sveltos, unless it is replaced; a profile
-        that does not get the object is remembered, and notified when it is given up. Where it is
-        probably `free`, a write finds out, and not a read before it.
+        An owner of the same tier keeps the object, as in Sveltos, unless it is replaced. A profile
+        that does not get it is stored as a waiter. For an object that is probably `free` the write
+        is tried without a read.
 
         Raises:
-            ConflictError: a profile of the same or a lower tier has it.
+            ConflictError: a profile of the same or a lower tier owns it.
         """
         if free:
             with suppress(LostWriteError):
-                return self._take_from(None, cluster, key, profile)
-        return self._take_stored(cluster, key, profile)
+                return self._claim_from(None, cluster, key, profile)
+        return self._claim_stored(cluster, key, profile)
 
     @until_written("claim '{key}' in '{cluster}'")
-    def _take_stored(self, cluster: str, key: Identity, profile: Profile) -> Taken:
-        return self._take_from(self._records.owners.get(cluster, key), cluster, key, profile)
+    def _claim_stored(self, cluster: str, key: Identity, profile: Profile) -> Taken:
+        return self._claim_from(self._records.owners.get(cluster, key), cluster, key, profile)
 
-    def _take_from(
+    def _claim_from(
         self, found: Stored[Owner] | None, cluster: str, key: Identity, profile: Profile
     ) -> Taken:
         me = (profile.trigger, profile.cluster, profile.name)
@@ -78,56 +79,55 @@ class Ownership:
             return Taken(new=True, disputed=bool(mine.waiting))
         if owner.profile == profile.name:
             moved = owner.tier != profile.tier
-            tell = _with(owner.tell, *owner.waiting) if moved else owner.tell
-            mine = replace(owner, tier=profile.tier, tell=tell)
-            if mine != owner or tell:
+            to_notify = _with(owner.tell, *owner.waiting) if moved else owner.tell
+            mine = replace(owner, tier=profile.tier, tell=to_notify)
+            if mine != owner or to_notify:
                 self._put(cluster, key, mine, token)
             return Taken(new=False, disputed=bool(mine.waiting))
         if self._wins(cluster, profile, owner):
-            loser = _who(owner)
+            loser = _place_of(owner)
             mine = _owned(profile, owner)
             mine = replace(mine, waiting=_with(mine.waiting, loser), tell=_with(mine.tell, loser))
             self._put(cluster, key, mine, token)
             return Taken(new=True, before=owner, disputed=True)
         if me not in owner.waiting:
             self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
-            # It may be about to give it up, and keeps it until another profile waits.
-            self._publisher.publish([Apply(*_who(owner), cluster)])
+            # The owner may be about to remove it, and keeps it until another profile waits.
+            self._publisher.publish([Apply(*_place_of(owner), cluster)])
         raise self._refused(cluster, key, profile, owner)
 
-    def tell_owner(self, cluster: str, key: Identity) -> None:
-        """Tell who owns an object that it may not be what it was applied as."""
+    def notify_owner(self, cluster: str, key: Identity) -> None:
+        """Notify the owner of an object that another profile may have overwritten it."""
         found = self._records.owners.get(cluster, key)
         if found and found.value.profile:
-            self._publisher.publish([Apply(*_who(found.value), cluster, contested=str(key))])
+            self._publisher.publish([Apply(*_place_of(found.value), cluster, contested=str(key))])
 
-    def refuse(self, cluster: str, key: Identity, profile: Profile) -> None:
-        """Refuse what `take` would refuse, and write nothing.
+    def check(self, cluster: str, key: Identity, profile: Profile) -> None:
+        """Raise the error that `claim` would raise, and write nothing.
 
         Raises:
-            ConflictError: a profile of the same or a lower tier has it.
+            ConflictError: a profile of the same or a lower tier owns it.
         """
         found = self._records.owners.get(cluster, key)
-        if not found or not taken_from(profile.name, found):
+        if not found or not is_owned_by_other(profile.name, found):
             return
         if not self._wins(cluster, profile, found.value):
             raise self._refused(cluster, key, profile, found.value)
 
-    def owner(self, cluster: str, key: Identity) -> Stored[Owner] | None:
-        """Read who has an object."""
+    def read(self, cluster: str, key: Identity) -> Stored[Owner] | None:
         return self._records.owners.get(cluster, key)
 
-    def give_back(
+    def return_claim(
         self, cluster: str, key: Identity, profile: Profile, before: Owner | None
     ) -> None:
-        """Undo a claim that led to nothing, and tell who has the object again."""
+        """Undo a claim that had no effect, and publish the owner before."""
         if before is None:
-            self.give_up(cluster, key, profile.name)
+            self.release(cluster, key, profile.name)
             return
         found = self._records.owners.get(cluster, key)
         if found is None or found.value.profile != profile.name:
             return
-        had = _who(before)
+        had = _place_of(before)
         waiting = _with(found.value.waiting, (profile.trigger, profile.cluster, profile.name))
         again = replace(
             before,
@@ -136,41 +136,40 @@ class Ownership:
         )
         self._put(cluster, key, again, found.token)
 
-    def give_up(
+    def release(
         self, cluster: str, key: Identity, profile: str, known: Stored[Owner] | None = None
     ) -> bool:
-        """Own an object no longer, and tell those who waited for it; False if another has it.
+        """Release an object, and publish its waiters; False if another profile owns it.
 
-        What is `known` of its owner is not read again before the write finds out that it is so
-        still.
+        A `known` owner is not read again unless the conditional write is refused.
         """
         if known:
             with suppress(LostWriteError):
-                return self._give_up(cluster, key, profile, known)
-        return self._give_up_stored(cluster, key, profile)
+                return self._release(cluster, key, profile, known)
+        return self._release_stored(cluster, key, profile)
 
     @until_written("give up '{key}' in '{cluster}'")
-    def _give_up_stored(self, cluster: str, key: Identity, profile: str) -> bool:
-        return self._give_up(cluster, key, profile, self._records.owners.get(cluster, key))
+    def _release_stored(self, cluster: str, key: Identity, profile: str) -> bool:
+        return self._release(cluster, key, profile, self._records.owners.get(cluster, key))
 
-    def _give_up(
+    def _release(
         self, cluster: str, key: Identity, profile: str, found: Stored[Owner] | None
     ) -> bool:
-        if found is None or taken_from(profile, found):
+        if found is None or is_owned_by_other(profile, found):
             return found is None
         owner, token = found.value, found.token
-        tell = _with(owner.tell, *owner.waiting)
-        if not tell:
+        to_notify = _with(owner.tell, *owner.waiting)
+        if not to_notify:
             self._records.owners.delete(cluster, key, expect=token)
         else:
-            self._put(cluster, key, Owner("", "", "", 0, (), tell), token)
+            self._put(cluster, key, Owner("", "", "", 0, (), to_notify), token)
         return True
 
     def _wins(self, cluster: str, profile: Profile, owner: Owner) -> bool:
-        """Return whether a profile takes an object from another one that owns it.
+        """Say whether a profile takes an object from its owner.
 
-        Not from one that replaces it: both would take the object back without end. An owner that
-        leaves the cluster keeps nothing.
+        It does not from a profile that replaces it: both would claim it in turns without end. An
+        owner that leaves the cluster keeps nothing.
         """
         stays = self._staying(cluster, owner)
         if stays is None:
@@ -180,8 +179,8 @@ class Ownership:
         return wins and profile.name not in stays.rollout.replaces
 
     def _staying(self, cluster: str, owner: Owner) -> Profile | None:
-        """Return the owner of an object, unless it leaves the cluster."""
-        head = self._records.profiles.head(*_who(owner))
+        """Return the owning profile, unless it leaves the cluster."""
+        head = self._records.profiles.head(*_place_of(owner))
         return head.value if head and cluster in head.value.destinations else None
 
     def _refused(
@@ -199,36 +198,35 @@ class Ownership:
         )
 
     def _put(self, cluster: str, key: Identity, owner: Owner, token: str) -> None:
-        """Write who owns an object, tell whom it concerns, and strike out that it was told.
+        """Write an owner, publish its outbox, and clear the outbox.
 
         Raises:
-            StaleError: somebody else was quicker.
+            StaleError: another worker was quicker.
         """
         token = self._records.owners.put(cluster, key, owner, expect=token)
         if not owner.tell:
             return
         self._publisher.publish(Apply(*each, cluster, contested=str(key)) for each in owner.tell)
         with suppress(StaleError):
-            # Who wrote it since has found it untold, and tells them again.
+            # A worker that wrote it since has found the outbox, and publishes it again.
             if owner.profile:
-                told = replace(owner, tell=())
-                self._records.owners.put(cluster, key, told, expect=token)
+                self._records.owners.mark_published(cluster, key, owner, expect=token)
             else:
                 self._records.owners.delete(cluster, key, expect=token)
 
 
-def taken_from(profile: str, owner: Stored[Owner] | None) -> bool:
-    """Say whether another than a profile has an object."""
+def is_owned_by_other(profile: str, owner: Stored[Owner] | None) -> bool:
+    """Say whether another profile than this one owns an object."""
     return owner is not None and owner.value.profile not in ("", profile)
 
 
-def _who(owner: Owner) -> tuple[str, str, str]:
-    """Return an owner as messages name it."""
+def _place_of(owner: Owner) -> tuple[str, str, str]:
+    """Return the identity of the owning profile, as messages have it."""
     return owner.trigger, owner.source, owner.profile
 
 
 def _owned(profile: Profile, before: Owner | None) -> Owner:
-    """Return a profile's ownership, with those who wait for it and are to be told still."""
+    """Return a profile as owner, with the waiters and the outbox of the owner before."""
     waiting = before.waiting if before else ()
     me = (profile.trigger, profile.cluster, profile.name)
     return Owner(

@@ -1,4 +1,4 @@
-"""What the pods of a workload read of ConfigMaps and Secrets, and whether that has changed.
+"""ConfigMaps and Secrets that the pods of a workload read, and whether they have changed.
 
 Every way counts in which a pod has one: volumes, projected ones too, and environments, those of
 init containers among them.
@@ -25,11 +25,6 @@ _LENGTH = 16
 def is_workload(key: Identity) -> bool:
     """Say whether an object is one whose pods are restarted."""
     return key.group == "apps" and key.kind in _WORKLOADS
-
-
-def is_mounted(key: Identity) -> bool:
-    """Say whether an object is one that pods may read."""
-    return key.group == "" and key.kind in (CONFIG_MAP, SECRET)
 
 
 def mounted(manifest: Mapping[str, Any], namespace: str) -> dict[Identity, bool]:

@@ -1,7 +1,7 @@
 """Reads the objects that templates of deploy time refer to, as they are now.
 
-What users declared and triggers generated is read from the records, as are clusters. Any other
-kind, and a ConfigMap or Secret that the records do not have, is read from the cluster that is
+Objects that users declared or triggers generated are read from the records, as are clusters. Any
+other kind, and a ConfigMap or Secret that the records do not have, is read from the cluster that is
 registered as `mgmt/mgmt`, with the rights of the profile's account.
 """
 
@@ -16,13 +16,14 @@ from bellhop.catalog.catalog import cluster_object
 from bellhop.core.gvk import GVK
 from bellhop.deploy.files import FilesReader, not_of_cluster
 from bellhop.gotemplate import Limits
-from bellhop.ports.access import Access
+from bellhop.ports.kube import Access
 from bellhop.profiles.names import NameReservations
 from bellhop.rendering.allow_limits import NotAllowedError
-from bellhop.rendering.event_contents import MissingInputError
-from bellhop.rendering.references import CLUSTER, is_elsewhere, referred, shown
-from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.record import Cluster, Profile, Reading
+from bellhop.rendering.inputs import MissingInputError
+from bellhop.rendering.references import CLUSTER, format_holder, is_in_management, read_referred
+from bellhop.state.cluster import MANAGEMENT, Cluster
+from bellhop.state.content import Reading
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 
 TEMPLATES = ""
@@ -43,34 +44,34 @@ class Resources:
         self._files = files
         self._records = records
         self._access = access
-        self._titles = titles
+        self._names = titles
         self._limits = limits
 
     def reader(
         self, profile: Profile, *fields: str
     ) -> Callable[[Cluster], dict[str, dict[str, Any]]]:
-        """Return what reads for a cluster what a profile refers to where it is rendered for that.
+        """Return a function that reads for a cluster the objects that a profile refers to.
 
-        It reads what some fields name as files of add-ons, and for the field `TEMPLATES` what
-        templates read. What is the same for several clusters is read once.
+        It reads the files of add-ons that `fields` name, and for the field `TEMPLATES` the objects
+        that templates read. Objects of several clusters are read once.
 
         Raises:
-            NotAllowedError: something has no namespace, and the profile reads its own alone.
+            NotAllowedError: something has no namespace, and the profile may read only its own.
             MissingInputError: something is not there that is not optional.
             TemporaryError: the cluster `mgmt/mgmt` does not answer.
         """
         read = cache(partial(self._read, profile))
         reads = [each for each in profile.reads if each.field.partition("[")[0] in fields]
-        return lambda cluster: referred(reads, cluster_object(cluster), read, self._limits)
+        return lambda cluster: read_referred(reads, cluster_object(cluster), read, self._limits)
 
     def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
         if each.address:
             return self._files.revision(each)
-        if is_elsewhere(each):
-            return self._elsewhere(profile, each)
+        if is_in_management(each):
+            return self._read_management(profile, each)
         if each.kind in {"ConfigMap", "Secret"}:
-            holder = self._titles.holder(each.kind, each.namespace, each.name)
-            return shown(holder) if holder else self._elsewhere(profile, each)
+            holder = self._names.holder(each.kind, each.namespace, each.name)
+            return format_holder(holder) if holder else self._read_management(profile, each)
         if each.kind == CLUSTER:
             found = self._records.clusters.get(f"{each.namespace}/{each.name}")
             return cluster_object(found.value) if found else None
@@ -80,11 +81,11 @@ class Resources:
         kept = self._records.manifests.get(each.kind, namespace, each.name)
         return kept.value if kept else None
 
-    def _elsewhere(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
+    def _read_management(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
         what = f"{each.kind} '{each.namespace}/{each.name}'"
         kept = self._records.clusters.get(MANAGEMENT)
         if kept is None:
-            if each.optional or not is_elsewhere(each):
+            if each.optional or not is_in_management(each):
                 return None
             raise MissingInputError(
                 f"cannot read {what}: {each.kind} is kept in clusters, and none is registered as"

@@ -14,7 +14,7 @@ from bellhop.errors import PermanentError
 from bellhop.ports.charts import DEPLOYED, OUR_LABEL
 from bellhop.ports.kube import Kube
 from bellhop.state.chart import release_key
-from bellhop.state.record import Held
+from bellhop.state.deployment import Held
 
 _SECRET = GVK("", "v1", "Secret")
 _FAILED = "failed"

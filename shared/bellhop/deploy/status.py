@@ -1,35 +1,37 @@
-"""How work on a cluster ends: its outcome, the next try, and the end of what was withdrawn.
+"""The deployment status of a profile in a cluster, its next attempt, and the end of a removal.
 
-    outcome is read ─► all else is read ─► work ─► timer ─► outcome, if it is still the one read
+    status is read ─► all else is read ─► attempt ─► timer ─► status, if it is still the one read
 
-Of two who overlap, the one that ends later has not seen how the other ended. It is refused, and
-begins anew: what is noted last was begun after everything else was noted. The timer comes first,
-so that no outcome tells of a try that nobody makes. One that a loser or a dead worker leaves
-behind has the records looked at once more, and changes nothing.
+Of two attempts that overlap, the one that ends later has not read the status of the other. Its
+write is refused, and it begins again: so the attempt whose status is stored last began after all
+other writes. The timer comes first, so that no status promises an attempt that never comes. A timer
+that a refused or dead worker leaves behind has the records read once more, and changes nothing.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from copy import copy
 from datetime import datetime, timedelta
-from itertools import accumulate
 
 from msgspec.structs import replace
 
-from bellhop.clusters.management_cluster import mark, wrong
-from bellhop.core.sveltos_annotations import DRIFT_IGNORED
-from bellhop.deploy.context import Contest, ReconcileContext
-from bellhop.deploy.gates.dependencies import needs
+from bellhop.clusters.management_cluster import digest_targets, find_error
+from bellhop.deploy.context import ReconcileContext, requirements
+from bellhop.deploy.profile_removal import ProfileRemoval
+from bellhop.deploy.status_messages import (
+    INPUT_ERRORS,
+    SLOW_ERRORS,
+    feature_statuses,
+    format_contest,
+    format_permanent_failure,
+    format_remark,
+    summarize,
+)
 from bellhop.errors import (
     AwayError,
     BellhopError,
-    ConflictError,
-    LostWriteError,
     PausedError,
-    QueuedError,
     StaleError,
     TemporaryError,
     UnmetError,
@@ -37,410 +39,329 @@ from bellhop.errors import (
     WaitingError,
 )
 from bellhop.ports.store import ABSENT
-from bellhop.profiles.records.pending_removals import Place
-from bellhop.profiles.records.profiles import place
+from bellhop.profiles.records import place
 from bellhop.rendering.allow_limits import NotAllowedError
-from bellhop.rendering.event_contents import MissingInputError
+from bellhop.rendering.inputs import MissingInputError
 from bellhop.settings import Settings
-from bellhop.state.concurrency import until_written
 from bellhop.state.delays import drift_timer, retry_timer, spread
-from bellhop.state.record import (
-    NO_OBJECT,
-    Action,
-    Change,
-    DeploymentStatus,
-    Ended,
-    Phase,
-    Preview,
-    Profile,
-)
+from bellhop.state.deployment import Change, DeploymentStatus, Phase, Preview
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
 _DOUBLINGS = 16
 DRIFT = "Drift"
-"""The reason of an outcome where two fight over an object."""
+"""Reason of a status where another manager changes an object as often as it is corrected."""
 
 _SOON = timedelta(seconds=5)
-"""Pauses up to this are left to a cloud's queue: a kind may be about to be served, and the schedule
-ticks each minute. In one process it ticks all the time, and a message that rested in its queue
-would have a correction of what failed wait behind it."""
+"""A cloud's queue keeps messages for delays up to this: a kind may be about to be served, and the
+schedule runs each minute. In one process the schedule runs all the time, and a message that stays
+in its queue would keep a correction waiting behind it."""
 
 _MOST_NEEDED = 256
-_TOLD = 1900
-"""Characters of what failed for several objects; an error has some more."""
-
-_INPUTS = frozenset({"Template", "Script", "Conflict"})
-"""Failures that only a change of what users declared can cure."""
-
-_SLOW = (ConflictError, NotAllowedError, MissingInputError)
-"""Of these the change has the profile applied; each is tried again beside that, at long intervals.
-"""
+"""Requirements that a status names: it is one item of the store."""
 
 
 class StatusWriter:
-    """Notes how work ended; whoever was overtaken gets a StaleError, and is to begin anew."""
+    """Writes statuses; a worker that lost the race gets a StaleError, and begins again."""
 
-    def __init__(self, records: Records, settings: Settings, *, alone: bool) -> None:
-        """Note for workers of a cloud, or of one process that works `alone`."""
+    def __init__(self, records: Records, settings: Settings, *, single: bool) -> None:
+        """Write for workers of a cloud, or of a `single` process."""
         self._records = records
         self._settings = settings
-        self._soon = timedelta(0) if alone else _SOON
+        self._removal = ProfileRemoval(records)
+        self._soon = timedelta(0) if single else _SOON
 
-    def settle(self, work: ReconcileContext) -> None:
-        """Note that all is as it should be; only the inputs of the profile may be wrong still."""
-        error, _ = wrong(work.profile)
+    def record_success(self, context: ReconcileContext) -> None:
+        """Record that the profile is deployed or left; its newest inputs may still be wrong."""
+        error, _ = find_error(context.profile)
         phase: Phase = "FailedNonRetriable" if error else "Provisioned"
-        self._settle(work, phase, error or _remark(work), anew=bool(work.changed))
+        self._record_success(
+            context, phase, error or format_remark(context), changed=bool(context.progress.changed)
+        )
 
-    def _settle(self, work: ReconcileContext, phase: Phase, message: str, *, anew: bool) -> None:
-        old, profile = work.outcome.value if work.outcome else None, work.profile
-        # Where health is checked it says of what it was found well.
-        made_of = work.made_of if "validateHealths" in profile.checked else ""
-        guests = mark(profile, work.cluster.key)
-        now = (phase, message, work.reads, made_of, _revision(work), guests, _needs(work))
-        same = old and _told(old) == now
-        if same and not anew:
+    def _record_success(
+        self, context: ReconcileContext, phase: Phase, message: str, *, changed: bool
+    ) -> None:
+        old, profile = context.status.value if context.status else None, context.profile
+        # Where health is checked, these inputs have passed.
+        made_of = context.made_of if "validateHealths" in profile.checked else ""
+        targets = digest_targets(profile, context.cluster.key)
+        now = (phase, message, context.reads, made_of, _revision(context), targets, _needs(context))
+        same = old and _recorded(old) == now
+        if same and not changed:
             return
         if old and old.retry_at:
-            # Before we write: who fails and sets it anew after that has seen what we wrote.
-            self._records.timers.cancel(retry_timer(work.cluster.key, profile.name))
-        outcome = self._outcome(work, phase, reason=wrong(profile)[1], message=message)
-        self._put(work, replace(outcome, made_of=made_of))
+            # Before the write: a worker that fails, and sets it again after that, has read it.
+            self._records.timers.cancel(retry_timer(context.cluster.key, profile.name))
+        status = self._status(context, phase, reason=find_error(profile)[1], message=message)
+        self._put(context, replace(status, made_of=made_of))
 
-    def go_on(self, work: ReconcileContext) -> None:
-        """Note how far it has come, and that the rest follows: its message may be lost."""
-        phase: Phase = "Provisioning" if work.wanted else "Removing"
-        count = sum(bool(each.digest) for each in work.held.values())
-        done = "deployed" if work.wanted else "left"
+    def record_progress(self, context: ReconcileContext) -> None:
+        """Record how many objects are done, and that the rest follows: its message may be lost."""
+        phase: Phase = "Provisioning" if context.is_destination else "Removing"
+        count = sum(bool(each.digest) for each in context.progress.held.values())
+        done = "deployed" if context.is_destination else "left"
         message = f"{count} objects and Helm releases are {done}; the rest follows"
-        self._put(work, _since(work, self._outcome(work, phase, reason="", message=message)))
+        self._put(
+            context,
+            _keep_failures(context, self._status(context, phase, reason="", message=message)),
+        )
 
-    def slow(self, work: ReconcileContext) -> None:
-        """Note what is changed as often as it is put back, and have it put back when it is due.
+    def record_contests(self, context: ReconcileContext) -> None:
+        """Record objects that others change as often as they are corrected, and set their timers.
 
-        The timer comes first, and one that is set stays: those who fight ring all the time.
+        The timer comes first, and one that is set stays: the changes send events all the time.
         """
-        for each in work.contests:
-            name = drift_timer(work.cluster.key, work.profile.name, str(each.key))
+        for each in context.verdict.contests:
+            name = drift_timer(context.cluster.key, context.profile.name, str(each.key))
             timer = self._records.timers.get(name)
             if timer is None or timer.value.at <= self._records.clock.now():
-                again = replace(work.message, touched=str(each.key), trace="", rang="")
+                again = replace(context.message, touched=str(each.key), trace="", rang="")
                 self._records.timers.set(name, each.at, again.message().body)
-        message = "; ".join(contended(each) for each in work.contests)
-        old = work.outcome.value if work.outcome else None
+        message = "; ".join(format_contest(each) for each in context.verdict.contests)
+        old = context.status.value if context.status else None
         if old and (old.phase, old.reason, old.message) == ("Failed", DRIFT, message):
             return
-        outcome = self._outcome(work, "Failed", reason=DRIFT, message=message)
-        due = min(each.at for each in work.contests)
-        self._put(work, replace(outcome, failures=1, retry_at=due))
+        status = self._status(context, "Failed", reason=DRIFT, message=message)
+        due = min(each.at for each in context.verdict.contests)
+        self._put(context, replace(status, failures=1, retry_at=due))
 
-    def preview(self, work: ReconcileContext, changes: Sequence[Change]) -> None:
-        """Note what would be done, and that nothing was.
+    def record_preview(self, context: ReconcileContext, changes: Sequence[Change]) -> None:
+        """Record the changes of a dry run.
 
-        Whoever is overtaken takes back what it noted; what one who dies leaves behind is shown to
-        nobody unless the outcome says that it is tried dry, and then its message comes again.
+        A worker that lost the race deletes its preview. The preview of a worker that died is shown
+        only if the status says that it is a dry run, and then its message is delivered again.
         """
-        cluster, name = work.cluster.key, work.profile.name
+        cluster, name = context.cluster.key, context.profile.name
         kept = self._records.previews.get(cluster, name)
         token = kept.token if kept else ABSENT
-        anew = kept is None or kept.value.changes != tuple(changes)
-        if anew:
+        changed = kept is None or kept.value.changes != tuple(changes)
+        if changed:
             preview = Preview(cluster, name, self._records.clock.now(), tuple(changes))
             token = self._records.previews.put(preview, expect=token)
-        error, _ = wrong(work.profile)
+        error, _ = find_error(context.profile)
         phase: Phase = "FailedNonRetriable" if error else "DryRun"
         try:
-            self._settle(work, phase, error or _counted(changes), anew=anew)
+            self._record_success(context, phase, error or summarize(changes), changed=changed)
         except StaleError:
             with suppress(StaleError):
                 self._records.previews.delete(cluster, name, expect=token)
             raise
 
-    def fail(self, work: ReconcileContext, error: BellhopError) -> None:
-        """Note what failed, and have it tried again where its cause may pass.
+    def record_failure(self, context: ReconcileContext, error: BellhopError) -> None:
+        """Record an error, and set the timer of the next attempt if its cause may pass.
 
         Raises:
-            TemporaryError: the next try is so soon that the queue had better keep the message.
+            TemporaryError: the next attempt is so soon that the queue keeps the message.
         """
-        old = work.outcome.value if work.outcome else None
-        # What was just brought is soon healthy, however long its ground took to be ready.
-        anew = isinstance(error, UnmetError) and bool(work.changed)
-        failures = 1 if anew or old is None or _is_changed(work, old) else old.failures + 1
-        counted = self._counted(work, error)
-        given_up = 0 < work.profile.rollout.most_failures <= counted
-        pause = None if given_up else self._pause(work, error, failures)
+        old = context.status.value if context.status else None
+        # Objects that were just applied are soon healthy, however long the attempts before took.
+        restarts = isinstance(error, UnmetError) and bool(context.progress.changed)
+        failures = 1 if restarts or old is None or _is_changed(context, old) else old.failures + 1
+        counted = self._count_failures(context, error)
+        given_up = 0 < context.profile.rollout.most_failures <= counted
+        pause = None if given_up else self._pause(context, error, failures)
         at = self._records.clock.now() + pause if pause else None
         if given_up and old and old.retry_at:
-            self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
+            self._records.timers.cancel(retry_timer(context.cluster.key, context.profile.name))
         if at and pause and pause > self._soon:
-            self._set_retry(work, at)
-        inputs = error.code in _INPUTS or isinstance(error, (NotAllowedError, MissingInputError))
+            self._set_retry(context, at)
+        inputs = error.code in INPUT_ERRORS or isinstance(
+            error, (NotAllowedError, MissingInputError)
+        )
         phase: Phase = "FailedNonRetriable" if inputs or given_up else "Failed"
         if isinstance(error, UnmetError):
-            phase = "Provisioning" if work.wanted else "Removing"
-        message = _given_up(work, error, counted) if given_up else str(error)
-        outcome = self._outcome(work, phase, reason=error.code, message=message)
-        outcome = replace(outcome, failures=failures, retry_at=at)
-        self._put(work, replace(outcome, counted=counted, made_of=work.made_of, read=work.read))
+            phase = "Provisioning" if context.is_destination else "Removing"
+        message = format_permanent_failure(context, error, counted) if given_up else str(error)
+        status = self._status(context, phase, reason=error.code, message=message)
+        status = replace(status, failures=failures, retry_at=at)
+        self._put(
+            context,
+            replace(status, counted=counted, made_of=context.made_of, read=context.progress.read),
+        )
         if pause and pause <= self._soon:
             raise TemporaryError(str(error), delay=pause)
 
-    def leaves(self, work: ReconcileContext) -> bool:
-        """Say whether the last try failed, and nothing but the next one at its time can help.
+    def is_left_to_retry(self, context: ReconcileContext) -> bool:
+        """Say whether the last attempt failed, and only the next one at its time can help.
 
-        Where the queue keeps the message of a try no timer is set for it.
+        No timer is set for an attempt whose message the queue keeps.
         """
-        old = work.outcome.value if work.outcome else None
-        if old is None or _is_changed(work, old):
+        old = context.status.value if context.status else None
+        if old is None or _is_changed(context, old):
             return False
         if old.retry_at is None:
             return old.phase == "FailedNonRetriable"
         waits = self._records.clock.now() < old.retry_at
         return old.phase == "Failed" and waits and old.retry_at - old.at > self._soon
 
-    def _counted(self, work: ReconcileContext, error: BellhopError) -> int:
-        """Count the failures in a row that count against the profile's most.
+    def _count_failures(self, context: ReconcileContext, error: BellhopError) -> int:
+        """Count the failures in a row that count for maxConsecutiveFailures.
 
-        A cluster that does not answer says nothing about a profile, and a check that does not pass
-        yet is waited for. Nor does a try count before the time that was set for it, which a message
-        brings that comes twice. What is withdrawn, or tried
-        dry, is tried without an end.
+        A cluster that does not answer and a check that does not pass yet do not count. Nor does an
+        attempt before its time, because of a message that was delivered twice. Removals and dry
+        runs are tried without an end.
         """
-        old = work.outcome.value if work.outcome else None
-        if not work.profile.rollout.most_failures or not work.wanted or work.dry:
+        old = context.status.value if context.status else None
+        if (
+            not context.profile.rollout.most_failures
+            or not context.is_destination
+            or context.dry_run
+        ):
             return 0
         before, early = 0, False
-        if old and not _is_changed(work, old):
+        if old and not _is_changed(context, old):
             before = old.counted
             early = old.retry_at is not None and self._records.clock.now() < old.retry_at
         return before + (not early and not isinstance(error, (UnreachableError, UnmetError)))
 
-    def wait(self, work: ReconcileContext, error: AwayError | PausedError | WaitingError) -> bool:
-        """Note that it goes on once somebody finds out that it may, who then has it tried again.
-
-        Or at a time that is known. Return whether that is new.
-        """
-        old = work.outcome.value if work.outcome else None
-        phase = _waiting(work, error)
+    def record_wait(
+        self, context: ReconcileContext, error: AwayError | PausedError | WaitingError
+    ) -> bool:
+        """Record that the profile waits, for a message or a time; return whether that is new."""
+        old = context.status.value if context.status else None
+        phase = _phase_of(context, error)
         until = error.until
         if until:
-            self._set_retry(work, until)
+            self._set_retry(context, until)
         known = old is not None and (old.reason, old.retry_at) == (error.code, until)
-        # Who waits for others may wait for another one than before.
+        # It may wait for another profile than before.
         if known and old and (phase == "Failed" or old.message == str(error)):
             return False
         if old and old.retry_at and not until:
-            self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
-        outcome = self._outcome(work, phase, reason=error.code, message=str(error))
-        outcome = replace(outcome, retry_at=until)
-        self._put(work, _since(work, outcome))
+            self._records.timers.cancel(retry_timer(context.cluster.key, context.profile.name))
+        status = self._status(context, phase, reason=error.code, message=str(error))
+        status = replace(status, retry_at=until)
+        self._put(context, _keep_failures(context, status))
         return True
 
-    def _set_retry(self, work: ReconcileContext, at: datetime) -> None:
-        body = replace(work.message, trace="", rang="").message().body
-        self._records.timers.set(retry_timer(work.cluster.key, work.profile.name), at, body)
+    def _set_retry(self, context: ReconcileContext, at: datetime) -> None:
+        body = replace(context.message, trace="", rang="").message().body
+        self._records.timers.set(retry_timer(context.cluster.key, context.profile.name), at, body)
 
-    def leave(
-        self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None
+    def record_removal(
+        self, profile: Profile, cluster: str, status: Stored[DeploymentStatus] | None
     ) -> None:
-        """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one.
+        """Record that a cluster has nothing of a profile; the last one closes a withdrawn profile.
 
         Raises:
-            StaleError: another wrote the outcome, or the cluster is to be left once more.
+            StaleError: another worker wrote the status, or the cluster is to be left once more.
         """
-        departures, which = self._records.departures, place(profile)
-        # Before its departure, which is noted ahead of a head that is not written yet.
+        removals, which = self._records.departures, place(profile)
+        # Before its pending removal, which is stored ahead of a head that is not written yet.
         found = self._records.profiles.head(*which)
-        # Before the outcome: who has the cluster left anew after that has written another one.
-        departure = departures.token(which, cluster)
-        if outcome:
+        # Before the status: a writer that has the cluster left again changes it after that.
+        pending = removals.token(which, cluster)
+        if status and status.value.retry_at:
             self._records.timers.cancel(retry_timer(cluster, profile.name))
-        self._records.outcomes.delete(cluster, profile.name, expect=_token(outcome))
-        self._forget_preview(outcome)
+        self._records.outcomes.delete(cluster, profile.name, expect=_token(status))
+        self._forget_preview(status)
         if found and cluster in found.value.destinations:
             return
-        if departure:
-            departures.end(which, cluster, expect=departure)
-        self._close(which, found)
-
-    def _close(self, which: Place, found: Stored[Profile] | None) -> None:
-        """Close a profile that has left all clusters; one that stays leaves none any more.
-
-        Of those who leave at once the last one to strike its departure out finds no other.
-        """
-        try:
-            self._close_read(which, found)
-        except LostWriteError:
-            self._close_stored(which)
-
-    @until_written("close profile '{which.name}'")
-    def _close_stored(self, which: Place) -> None:
-        self._close_read(which, self._records.profiles.head(*which))
-
-    def _close_read(self, which: Place, found: Stored[Profile] | None) -> None:
-        # The head was read first: its writer had noted before what is to be left.
-        if found is None or not found.value.leaves:
-            return
-        stays = found.value
-        others = self._records.departures.of(which)
-        if any(each not in stays.destinations for each in others):
-            return
-        if stays.destinations or stays.digest or stays.error:
-            stays = replace(stays, leaves=False)
-            self._records.profiles.put_head(stays, expect=found.token)
-        else:
-            self._records.profiles.delete(*which, expect=found.token)
+        if pending:
+            removals.end(which, cluster, expect=pending)
+        self._removal.close(which, found)
 
     def _pause(
-        self, work: ReconcileContext, error: BellhopError, failures: int
+        self, context: ReconcileContext, error: BellhopError, failures: int
     ) -> timedelta | None:
-        """Say how long to wait; each pause is twice as long, and there is no end to patience.
+        """Return the delay of the next attempt: twice the last one, up to a ceiling.
 
-        None where only a change of what users declared can help: it asks for a try itself.
+        None where only a change of manifests can help: it publishes the profile itself.
         """
-        if isinstance(error, _SLOW):
-            # Those who wait are told, but an owner remembers only so many of them; and nobody
-            # tells of a kind that is served by now, and so known to have no namespace. What a
-            # template reads in `mgmt/mgmt` may come while that rings for nothing.
-            return spread(work.message.group, self._settings.retry_ceiling)
-        if error.code in _INPUTS:
+        if isinstance(error, SLOW_ERRORS):
+            # An owner stores only so many waiters; no event says that a kind is served by now, and
+            # so known to have no namespace; and `mgmt/mgmt` may send no event for an object that a
+            # template reads.
+            return spread(context.message.group, self._settings.retry_ceiling)
+        if error.code in INPUT_ERRORS:
             return None
         pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
         asked = error.delay if isinstance(error, TemporaryError) else None
         pause = max(min(pause, self._settings.retry_ceiling), asked or timedelta(0))
-        pause = spread(f"{work.message.group}/{failures}", pause)
+        pause = spread(f"{context.message.group}/{failures}", pause)
         if isinstance(error, TemporaryError) and error.until:
             left = error.until - self._records.clock.now()
             pause = min(pause, max(left, self._settings.retry_first))
         return pause
 
-    def _put(self, work: ReconcileContext, outcome: DeploymentStatus) -> None:
-        ended = by_feature(work.features, work.at, outcome, work.unmet | work.unplanned.keys())
-        old = work.outcome.value if work.outcome else None
-        since = old.begun_at if old and _sort(old) == _sort(outcome) else outcome.at
-        outcome = replace(outcome, features=ended, since=since)
-        self._records.outcomes.put(outcome, expect=_token(work.outcome))
-        if outcome.phase != "DryRun":
-            self._forget_preview(work.outcome)
+    def _put(self, context: ReconcileContext, status: DeploymentStatus) -> None:
+        ended = feature_statuses(
+            context.features,
+            context.progress.feature,
+            status,
+            context.verdict.failed_features | context.verdict.unplanned.keys(),
+        )
+        old = context.status.value if context.status else None
+        since = old.begun_at if old and _kind_of(old) == _kind_of(status) else status.at
+        status = replace(status, features=ended, since=since)
+        self._records.outcomes.put(status, expect=_token(context.status))
+        if status.phase != "DryRun":
+            self._forget_preview(context.status)
 
-    def _forget_preview(self, outcome: Stored[DeploymentStatus] | None) -> None:
-        """Forget what was to be done once it is, or is not to be done any more."""
-        if outcome and outcome.value.phase == "DryRun":
-            self._records.previews.delete(outcome.value.cluster, outcome.value.profile)
+    def _forget_preview(self, status: Stored[DeploymentStatus] | None) -> None:
+        """Delete the preview of a dry run that is over."""
+        if status and status.value.phase == "DryRun":
+            self._records.previews.delete(status.value.cluster, status.value.profile)
 
-    def _outcome(
-        self, work: ReconcileContext, phase: Phase, *, reason: str, message: str
+    def _status(
+        self, context: ReconcileContext, phase: Phase, *, reason: str, message: str
     ) -> DeploymentStatus:
         return DeploymentStatus(
-            cluster=work.cluster.key,
-            profile=work.profile.name,
-            trigger=work.profile.trigger,
-            source=work.profile.cluster,
+            cluster=context.cluster.key,
+            profile=context.profile.name,
+            trigger=context.profile.trigger,
+            source=context.profile.cluster,
             phase=phase,
             at=self._records.clock.now(),
             reason=reason,
             message=message,
-            reads=work.reads,
-            revision=_revision(work),
-            guests=mark(work.profile, work.cluster.key),
-            needs=_needs(work),
+            reads=context.reads,
+            revision=_revision(context),
+            guests=digest_targets(context.profile, context.cluster.key),
+            needs=_needs(context),
         )
 
 
-def _is_changed(work: ReconcileContext, old: DeploymentStatus) -> bool:
-    """Say whether a profile, or what its templates read, is another than at the last try."""
-    # Who failed before it read anything says nothing about that.
-    return old.made_of != work.made_of or bool(work.read and old.read != work.read)
-
-
-def together(errors: Sequence[BellhopError]) -> BellhopError:
-    """Return what failed for several objects as one error, which tells of each as far as it can.
-
-    The one that may pass soonest says when it is tried again.
-    """
-    first = min(errors, key=_hopeless)
-    told = list(dict.fromkeys(map(str, (first, *errors))))
-    if len(told) == 1:
-        return first
-    ends = accumulate(len(each) + len("; ") for each in told)
-    shown = told[: max(sum(end <= _TOLD for end in ends), 1)]
-    more = [f"and {len(told) - len(shown)} more"] if len(shown) < len(told) else []
-    whole = copy(first)
-    whole.args = ("; ".join([*shown, *more]),)
-    return whole
-
-
-def _hopeless(error: BellhopError) -> tuple[int, bool]:
-    """Say how little there is to hope for of another try; a failure counts before what waits."""
-    waits = isinstance(error, (UnmetError, QueuedError))
-    if isinstance(error, _SLOW):
-        return 1, waits
-    return (2 if error.code in _INPUTS else 0), waits
-
-
-def contended(contest: Contest) -> str:
-    """Say who changes an object as often as it is put back, and what to do about it."""
-    key, seconds = contest.key, round(contest.pause.total_seconds())
-    place = "/".join(filter(None, (key.namespace, key.name)))
-    who = f"field manager '{contest.by}'" if contest.by else "somebody unknown"
-    return (
-        f"cannot keep {key.kind} '{place}': {who} changes it as often as it is put back,"
-        f" {contest.times} times in a row; it waits {seconds} s now; end one of the two, leave the"
-        f" fields out of the manifest, or annotate it with {DRIFT_IGNORED}"
+def _is_changed(context: ReconcileContext, old: DeploymentStatus) -> bool:
+    """Say whether a profile, or what its templates read, has changed since the last attempt."""
+    # An attempt that failed before it read anything says nothing about that.
+    return old.made_of != context.made_of or bool(
+        context.progress.read and old.read != context.progress.read
     )
 
 
-def _waiting(work: ReconcileContext, error: AwayError | PausedError | WaitingError) -> Phase:
-    """Return the phase of what waits: that a cluster does not answer is a failure."""
+def _phase_of(context: ReconcileContext, error: AwayError | PausedError | WaitingError) -> Phase:
+    """Return the phase of a profile that waits: a cluster that does not answer is a failure."""
     if isinstance(error, AwayError):
         return "Failed"
-    return "Provisioning" if work.wanted or isinstance(error, WaitingError) else "Removing"
-
-
-def by_feature(
-    features: Sequence[str], at: str, outcome: DeploymentStatus, unmet: Collection[str] = ()
-) -> tuple[Ended, ...]:
-    """Say how each feature ended: those before the one it failed at are done, no other is begun.
-
-    What concerns none of them alone concerns all, unless only those that are `unmet` have failed.
-    """
-    number = features.index(at) if at else 0
-    said = outcome.phase, outcome.reason, outcome.message, outcome.retry_at
-    if unmet and not at:
-        return tuple(
-            Ended(each, *(said if each in unmet else ("Provisioned",))) for each in features
-        )
-    whose = features[number : number + 1] if at else features
     return (
-        *(Ended(each, "Provisioned") for each in features[:number]),
-        *(Ended(each, *said) for each in whose),
-        *(Ended(each, "Provisioning") for each in features[number + len(whose) :]),
+        "Provisioning" if context.is_destination or isinstance(error, WaitingError) else "Removing"
     )
 
 
-def _sort(outcome: DeploymentStatus) -> tuple[str, bool]:
-    """Return what an outcome is while it stays alike: another attempt that fails begins nothing.
+def _kind_of(status: DeploymentStatus) -> tuple[str, bool]:
+    """Return what a status and the one before share while `since` stays as it is.
 
-    That its cluster does not answer is no failure of a profile.
+    A cluster that does not answer is no failure of a profile.
     """
-    away = outcome.reason == AwayError.code
-    return "Failed" if outcome.phase.startswith("Failed") else outcome.phase, away
+    away = status.reason == AwayError.code
+    return "Failed" if status.phase.startswith("Failed") else status.phase, away
 
 
-def _told(old: DeploymentStatus) -> tuple[object, ...]:
-    """Return what a profile that was brought is noted with."""
-    told = old.phase, old.message, old.reads, old.made_of
-    return *told, old.revision, old.guests, old.needs
+def _recorded(old: DeploymentStatus) -> tuple[object, ...]:
+    recorded = old.phase, old.message, old.reads, old.made_of
+    return *recorded, old.revision, old.guests, old.needs
 
 
-def _since(work: ReconcileContext, outcome: DeploymentStatus) -> DeploymentStatus:
-    """Return an outcome that neither adds to the failures before it nor ends them."""
-    old = work.outcome.value if work.outcome else None
+def _keep_failures(context: ReconcileContext, status: DeploymentStatus) -> DeploymentStatus:
+    """Keep the failures of the status before: a wait neither adds to them nor ends them."""
+    old = context.status.value if context.status else None
     if old is None:
-        return outcome
+        return status
     return replace(
-        outcome,
+        status,
         failures=old.failures,
         counted=old.counted,
         made_of=old.made_of,
@@ -448,54 +369,15 @@ def _since(work: ReconcileContext, outcome: DeploymentStatus) -> DeploymentStatu
     )
 
 
-def _given_up(work: ReconcileContext, error: BellhopError, counted: int) -> str:
-    return (
-        f"{error}; it has failed {counted} times in a row, as often as maxConsecutiveFailures lets"
-        f" it: change the profile, or what it reads, or `bellhop redeploy {work.profile.shown}`"
-    )
+def _revision(context: ReconcileContext) -> str:
+    """Return the revision that is deployed, if other profiles must know it."""
+    profile = context.profile
+    return profile.revision if profile.rollout.tracked else ""
 
 
-def _counted(changes: Sequence[Change]) -> str:
-    """Sum up what would be done, in a sentence."""
-    found = Counter(each.action for each in changes)
-    words: dict[Action, str] = {
-        "Create": "to create",
-        "Adopt": "to adopt",
-        "Update": "to update",
-        "Delete": "to delete",
-        "Conflict": "in conflict",
-        "Error": "refused",
-    }
-    told = [f"{found[action]} {word}" for action, word in words.items() if found[action]]
-    return ", ".join(told) or "nothing to change"
+def _needs(context: ReconcileContext) -> tuple[str, ...]:
+    return requirements(context.profile)[:_MOST_NEEDED]
 
 
-def _remark(work: ReconcileContext) -> str:
-    """Say what is missed where all is as it should be: objects, or restarts that are asked for."""
-    contents = work.profile.contents
-    own = any(not each.how.local and each.is_for(work.cluster) for each in contents)
-    if own and not work.held and not work.only_hosts:
-        return NO_OBJECT
-    if not work.unread:
-        return ""
-    first, *others = sorted(work.unread)
-    more = f" and {len(others)} more" if others else ""
-    return (
-        f"no workload restarts when {first.kind} '{first.namespace}/{first.name}'{more} changes:"
-        " Bellhop's credentials there may not get it, as reloader has to; grant them that"
-    )
-
-
-def _revision(work: ReconcileContext) -> str:
-    """Return what of a profile an outcome is about, where others are to know that."""
-    rollout = work.profile.rollout
-    return work.profile.revision if rollout.ordered or rollout.paced else ""
-
-
-def _needs(work: ReconcileContext) -> tuple[str, ...]:
-    """Return whom a profile needs, of very many the first ones: an outcome is one item."""
-    return needs(work.profile)[:_MOST_NEEDED]
-
-
-def _token(outcome: Stored[DeploymentStatus] | None) -> str:
-    return outcome.token if outcome else ABSENT
+def _token(status: Stored[DeploymentStatus] | None) -> str:
+    return status.token if status else ABSENT

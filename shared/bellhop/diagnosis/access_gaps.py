@@ -1,16 +1,19 @@
-"""What service accounts may not see in clusters, in sentences: why a tenant's source matches less.
+"""Objects that service accounts may not read in clusters: reasons for missing matches.
 
-What a cluster said last is told, be it a minute old or an hour: sweeps ask again.
+The last answer of a cluster counts, of a minute or an hour ago: resyncs ask again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from bellhop.api.kinds import EventSource, EventTrigger
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.state.record import AccessReview
+from bellhop.state.match import AccessReview
 from bellhop.state.records import Records
+
+if TYPE_CHECKING:
+    from bellhop.api.kinds import EventSource, EventTrigger
 
 _NAMED = 3
 
@@ -20,18 +23,18 @@ OFFLINE = (
 )
 
 
-def lacks(records: Records, cluster: str, source: EventSource) -> Iterator[str]:
-    """Yield what the account of a source may not see of the kinds that it names, once each."""
+def list_access_gaps(records: Records, cluster: str, source: EventSource) -> Iterator[str]:
+    """Yield a sentence for each kind of a source that its account may not read."""
     found: dict[GVK, dict[str, AccessReview]] = {}
-    for permit in records.permits.of(cluster) if source.account else ():
-        if permit.account == source.account and permit.gvk in source.kinds:
-            found.setdefault(permit.gvk, {})[permit.namespace] = permit
-    for gvk, permits in sorted(found.items()):
-        yield from _lacking(source.account, gvk, permits)
+    for review in records.permits.of(cluster) if source.account else ():
+        if review.account == source.account and review.gvk in source.kinds:
+            found.setdefault(review.gvk, {})[review.namespace] = review
+    for gvk, reviews in sorted(found.items()):
+        yield from _describe_gaps(source.account, gvk, reviews)
 
 
-def denied(records: Records, cluster: str, account: str, key: ObjectKey) -> str:
-    """Say why an account does not see an object; empty where it does."""
+def describe_denial(records: Records, cluster: str, account: str, key: ObjectKey) -> str:
+    """Return why an account may not read an object; empty where it may."""
     known = [
         kept.value
         for namespace in dict.fromkeys(("", key.namespace))
@@ -40,33 +43,33 @@ def denied(records: Records, cluster: str, account: str, key: ObjectKey) -> str:
     if any(each.allowed and each.at for each in known):
         return ""
     if error := next((each.error for each in known if each.error), ""):
-        return _unanswered(account, key.gvk, error)
+        return _describe_error(account, key.gvk, error)
     if known and known[-1].namespace == key.namespace and known[-1].at:
-        return _sentence(account, key.gvk, [key.namespace] if key.namespace else [])
+        return _describe_missing(account, key.gvk, [key.namespace] if key.namespace else [])
     return f"its cluster has not said yet whether service account '{account}' may see it"
 
 
-def offline(*rules: EventSource | EventTrigger) -> Iterator[str]:
-    """Yield what nobody can know of rules with an account where no cluster is asked."""
+def list_offline_gaps(*rules: EventSource | EventTrigger) -> Iterator[str]:
+    """Yield what only a cluster knows of rules with an account."""
     yield from dict.fromkeys(OFFLINE.format(each.account) for each in rules if each.account)
 
 
-def _lacking(account: str, gvk: GVK, permits: Mapping[str, AccessReview]) -> Iterator[str]:
-    if error := next((each.error for each in permits.values() if each.error), ""):
-        yield _unanswered(account, gvk, error)
-    wide = permits.get("")
+def _describe_gaps(account: str, gvk: GVK, reviews: Mapping[str, AccessReview]) -> Iterator[str]:
+    if error := next((each.error for each in reviews.values() if each.error), ""):
+        yield _describe_error(account, gvk, error)
+    wide = reviews.get("")
     if wide and wide.allowed:
         return
-    places = sorted(each for each, permit in permits.items() if each and not permit.allowed)
+    places = sorted(each for each, review in reviews.items() if each and not review.allowed)
     if places:
-        yield _sentence(account, gvk, places)
+        yield _describe_missing(account, gvk, places)
 
 
-def _unanswered(account: str, gvk: GVK, error: str) -> str:
+def _describe_error(account: str, gvk: GVK, error: str) -> str:
     return f"cannot find out which {gvk.kind} objects service account '{account}' may see: {error}"
 
 
-def _sentence(account: str, gvk: GVK, places: list[str]) -> str:
+def _describe_missing(account: str, gvk: GVK, places: list[str]) -> str:
     named = ", ".join(f"'{each}'" for each in places[:_NAMED])
     more = f" and {len(places) - _NAMED} more" if places[_NAMED:] else ""
     where = f" in namespace{'s' if places[1:] else ''} {named}{more}" if places else ""

@@ -1,4 +1,4 @@
-"""Newer versions of the charts of releases, as their repositories have them now."""
+"""Newer chart versions for releases, read from their repositories now."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from bellhop.adapters.sources.charts.versions import newer_than
 from bellhop.core.gvk import Identity
-from bellhop.diagnosis.cluster_calls import at_once
+from bellhop.diagnosis.calls import ask_all
 from bellhop.errors import BellhopError, MissingError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.ports.charts import Repositories
 from bellhop.rendering.charts.credentials import login_for
 from bellhop.state.chart import Chart, HeldRelease, Place
-from bellhop.state.file_ref import flux_path
-from bellhop.state.record import Held
+from bellhop.state.content import flux_path
+from bellhop.state.deployment import Held
 
 PATIENCE = 30.0
 """Seconds for all repositories together."""
 
 
 class Update(NamedTuple):
-    """A release of whose chart there are newer versions, or whose repository does not say."""
+    """A release with a newer chart version, or the error of its repository."""
 
     cluster: str
     release: Identity
@@ -31,8 +31,8 @@ class Update(NamedTuple):
     error: str = ""
 
 
-class _Found(NamedTuple):
-    """A release, and where its chart is; or why nobody knows that."""
+class _LocatedRelease(NamedTuple):
+    """A release with the place of its chart, or the reason why that is unknown."""
 
     cluster: str
     release: Identity
@@ -45,7 +45,7 @@ class _Answer(NamedTuple):
     error: str = ""
 
 
-def updates(here: Installation, namespace: str = "", cluster: str = "") -> Iterator[Update]:
+def list_updates(here: Installation, namespace: str = "", cluster: str = "") -> Iterator[Update]:
     """Yield the releases that have an update; each repository is asked once.
 
     Raises:
@@ -54,14 +54,14 @@ def updates(here: Installation, namespace: str = "", cluster: str = "") -> Itera
     helm = here.tools and here.tools.helm
     if helm is None:
         raise MissingError("cannot look for newer charts: this installation deploys none")
-    found = list(_releases(here, namespace, cluster))
-    # What Flux fetches is deployed as soon as it is newer.
+    found = list(_list_releases(here, namespace, cluster))
+    # A newer chart of Flux is deployed at once.
     places = {
         each.place
         for each in found
         if isinstance(each.place, Place) and flux_path(each.place.repository) is None
     }
-    answers = _answers(helm.repositories, places)
+    answers = _ask_repositories(helm.repositories, places)
     for each in found:
         place = each.place
         there = _Answer(error=place) if isinstance(place, str) else answers.get(place, _Answer())
@@ -70,8 +70,8 @@ def updates(here: Installation, namespace: str = "", cluster: str = "") -> Itera
             yield Update(*each[:3], newer, patch, there.error)
 
 
-def _answers(repositories: Repositories, places: set[Place]) -> Mapping[Place, _Answer]:
-    """Ask repositories at once; one that does not answer has an error."""
+def _ask_repositories(repositories: Repositories, places: set[Place]) -> Mapping[Place, _Answer]:
+    """Ask repositories in parallel; one that does not answer has an error."""
     numbered = {str(number): place for number, place in enumerate(places)}
 
     def ask(number: str) -> _Answer:
@@ -80,29 +80,28 @@ def _answers(repositories: Repositories, places: set[Place]) -> Mapping[Place, _
         except BellhopError as error:
             return _Answer(error=str(error))
 
-    answers = at_once(numbered, ask, PATIENCE)
+    answers = ask_all(numbered, ask, PATIENCE)
     late = f"the repository did not answer within {PATIENCE:g} s"
     return {place: answers.get(number, _Answer(error=late)) for number, place in numbered.items()}
 
 
-def _releases(here: Installation, namespace: str, cluster: str) -> Iterator[_Found]:
-    """Yield the releases that profiles hold, and where their charts are."""
+def _list_releases(here: Installation, namespace: str, cluster: str) -> Iterator[_LocatedRelease]:
     for one in here.catalogs.current().clusters.values():
         if namespace not in ("", one.namespace) or cluster not in ("", one.key):
             continue
         for inventory in here.records.inventories.of(one.key):
             for key, held in inventory.held.items():
                 if held.release and held.release.version:
-                    place = _place(here, one.key, inventory.profile, held, held.release)
-                    yield _Found(one.key, key, held.release.version, place)
+                    place = _locate_chart(here, one.key, inventory.profile, held, held.release)
+                    yield _LocatedRelease(one.key, key, held.release.version, place)
 
 
-def _place(
+def _locate_chart(
     here: Installation, cluster: str, profile: str, held: Held, release: HeldRelease
 ) -> Place | str:
-    """Return where the chart of a release is, with the login that its profile has for it."""
+    """Return the place of a release's chart, with the profile's login for it."""
     try:
-        chart = _chart(here, cluster, profile, held.ref)
+        chart = _find_chart(here, cluster, profile, held.ref)
     except MissingError as error:
         return str(error)
     if chart is None:
@@ -115,11 +114,11 @@ def _place(
     return Place(release.repository, name, login=login)
 
 
-def _chart(here: Installation, cluster: str, profile: str, ref: str) -> Chart | None:
-    """Return the chart of a profile that a release was made of; None if it has none any more.
+def _find_chart(here: Installation, cluster: str, profile: str, ref: str) -> Chart | None:
+    """Return the chart of a profile that made a release; None if the profile has it no more.
 
     Raises:
-        MissingError: what the profile holds is lost.
+        MissingError: the contents of the profile are lost.
     """
     outcome = here.records.outcomes.get(cluster, profile)
     if outcome is None:

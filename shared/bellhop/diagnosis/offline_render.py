@@ -1,7 +1,7 @@
-"""What a trigger would generate, worked out from files alone: no state, no cluster.
+"""Offline render: the profiles of a trigger, from files, without state and cluster.
 
-It walks the pipeline's own way: the catalog says which source is in force, the engine selects,
-the Lua box judges, the engine instantiates and renders.
+It calls the functions of the pipeline: the catalog selects sources, `events` evaluates them,
+`rendering` makes the contents.
 """
 
 from __future__ import annotations
@@ -23,29 +23,32 @@ from bellhop.api.kinds import (
     Secret,
 )
 from bellhop.catalog.catalog import Catalog, cluster_object
-from bellhop.core.generated_names import GENERATED_NAMESPACE, instance_name
-from bellhop.deploy.features.resources.planning import Desired, desired, plan
+from bellhop.core.identity import GENERATED_NAMESPACE, instance_name
+from bellhop.deploy.features.resources.planning import Desired, desired_objects, plan
 from bellhop.diagnosis import access_gaps, catalog_hints, profile_manifests
-from bellhop.diagnosis.offline_result import Generated, Instantiated, Placement
-from bellhop.diagnosis.source_evaluation import SourceTrial, Tried, objects
+from bellhop.diagnosis.offline_result import RenderedHolder, RenderedProfile, Target
+from bellhop.diagnosis.source_evaluation import EvaluatedObject, SourceEvaluator, read_objects
 from bellhop.documents.document import Document
 from bellhop.documents.tarball import Folder
 from bellhop.errors import InvalidError, MissingError
 from bellhop.gotemplate import Limits
-from bellhop.rendering import event_contents as engine
 from bellhop.rendering.allow_limits import refuse_placed, refuse_rendered
 from bellhop.rendering.charts.releases import Desired as Release
 from bellhop.rendering.charts.releases import desired as desired_release
-from bellhop.rendering.cloud_event_actions import Matched, standing
+from bellhop.rendering.cloud_event_actions import Matched, divide_matches
+from bellhop.rendering.deploy_contents import deploy_time
+from bellhop.rendering.event_contents import instance, written
 from bellhop.rendering.files import contents_for
 from bellhop.rendering.generator import Generation, Generator, draft_profile
+from bellhop.rendering.inputs import Ref
 from bellhop.rendering.origin_labels import instance_labels
-from bellhop.rendering.references import placed, referred, shown
+from bellhop.rendering.references import format_holder, place_readings, read_referred
+from bellhop.rendering.templates import RenderContext
 from bellhop.settings import Settings
 from bellhop.state.chart import RELEASE
-from bellhop.state.file_ref import ref_name, shown_url
-from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.record import Cluster, Content, FeatureName, Profile, Reading
+from bellhop.state.cluster import MANAGEMENT, Cluster
+from bellhop.state.content import Content, FeatureName, Reading, ref_name, shown_url
+from bellhop.state.profile import Profile
 
 if TYPE_CHECKING:
     from bellhop.deploy.features.resources.kustomizations import KustomizationBuilder
@@ -53,14 +56,14 @@ if TYPE_CHECKING:
 NO_FILES: Mapping[str, Folder] = {}
 
 _FEATURES: tuple[FeatureName, ...] = ("Resources", "Kustomize")
-"""Those that bring objects which are known without a cluster."""
+"""Features whose objects are known without a cluster."""
 
 
 class OfflineRender:
     """One trigger and one cluster with events, from files.
 
-    By `quoting` errors and verdicts say all, values of Secrets included. `files` are those of URLs
-    and Flux sources, by what a profile calls these.
+    By `quoting` errors and results show values of Secrets. `files` are those of URLs and Flux
+    sources, by their names in the profile.
     """
 
     def __init__(
@@ -94,7 +97,7 @@ class OfflineRender:
         self._building: KustomizationBuilder | None = None
 
     def source(self) -> EventSource:
-        """Return the source that the trigger has in force in the cluster.
+        """Return the source of the trigger in the cluster.
 
         Raises:
             InvalidError: the trigger does not select the cluster.
@@ -122,40 +125,40 @@ class OfflineRender:
         return source
 
     def hints(self) -> Iterator[str]:
-        """Yield what the trigger's templates probably lack."""
+        """Yield what is probably missing in the trigger's templates."""
 
         def find(kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
             return self._holders.get(DeclarationKey(kind, namespace, name))
 
-        yield from catalog_hints.of_trigger(
+        yield from catalog_hints.list_trigger_hints(
             self._catalog, self.trigger, find, namespace=self.cluster.namespace
         )
-        yield from access_gaps.offline(self.source(), self.trigger)
+        yield from access_gaps.list_offline_gaps(self.source(), self.trigger)
 
-    def judge(self, documents: Sequence[Document], *, force: bool) -> list[Tried]:
-        """Evaluate the source on objects, in the order in which a report has them.
-
-        By `force` each of them matches, unevaluated.
+    def evaluate(self, documents: Sequence[Document], *, force: bool) -> list[EvaluatedObject]:
+        """Evaluate the source on objects, in the order of a report; `force` takes each of them.
 
         Raises:
             InvalidError: a document is no Kubernetes object.
             ScriptError: the source's aggregatedSelection fails.
         """
-        source, found = self.source(), dict(objects(documents))
+        source, found = self.source(), dict(read_objects(documents))
         given = [(key, found[key]) for key in sorted(found)]
         if not force:
-            return SourceTrial(self._settings, quoting=self._quoting).attempt_all(source, given)
+            return SourceEvaluator(self._settings, quoting=self._quoting).attempt_all(source, given)
         taken = "taken by --force"
-        return [Tried(*each, matching=True, because=taken, message=taken) for each in given]
+        return [
+            EvaluatedObject(*each, matching=True, because=taken, message=taken) for each in given
+        ]
 
-    def generate(self, judged: Sequence[Tried]) -> Iterator[Generated]:
-        """Yield the profiles that the trigger makes of objects that match.
+    def generate(self, evaluated: Sequence[EvaluatedObject]) -> Iterator[RenderedProfile]:
+        """Yield the profiles that the trigger makes of matching objects.
 
         Raises:
-            PermanentError: a template fails, or what it wrote cannot be applied.
+            PermanentError: a template fails, or its output cannot be applied.
         """
         seen: set[str] = set()
-        for each in self._generate(judged):
+        for each in self._generate(evaluated):
             title = each.profile.title
             if title in seen:
                 raise InvalidError(
@@ -165,9 +168,9 @@ class OfflineRender:
             seen |= {title} - {""}
             yield each
 
-    def _generate(self, judged: Sequence[Tried]) -> Iterator[Generated]:
-        found = [(each.key, each.manifest) for each in judged if each.matching]
-        matching = standing(self.trigger, self.cluster, found, self._limits).stays
+    def _generate(self, evaluated: Sequence[EvaluatedObject]) -> Iterator[RenderedProfile]:
+        found = [(each.key, each.manifest) for each in evaluated if each.matching]
+        matching = divide_matches(self.trigger, self.cluster, found, self._limits).stays
         if not self.trigger.one_for_event:
             if matching:
                 yield self._profile("", matching)
@@ -185,7 +188,7 @@ class OfflineRender:
         said = f"there is no trigger '{name}' in the files" if name else "--trigger names none"
         raise MissingError(f"{said}; they have: {there}")
 
-    def _profile(self, key: str, objects: Matched) -> Generated:
+    def _profile(self, key: str, objects: Matched) -> RenderedProfile:
         trigger, cluster = self.trigger, self.cluster
         bare = draft_profile(self._catalog, trigger, cluster.key, key)
         maker = Generator(
@@ -200,8 +203,8 @@ class OfflineRender:
             reads=done.reads,
             title=done.title,
         )
-        written = tuple(_generated(*each) for each in done.generated)
-        made = tuple(self._instantiate(done.refs, done.root, profile))
+        written = tuple(_describe_generated(*each) for each in done.generated)
+        made = tuple(self._instantiate(done, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}
         held = tuple(
             Content(renamed.get(str(ref), str(ref)), "", how=ref.how)
@@ -209,7 +212,7 @@ class OfflineRender:
             if self._holder(ref)
         )
         others = tuple(each for each in done.contents if each.chart or each.files)
-        return Generated(
+        return RenderedProfile(
             profile,
             profile_manifests.manifest(
                 replace(profile, contents=held + others), self.source().name
@@ -218,85 +221,69 @@ class OfflineRender:
             tuple(self._placements(done, profile)),
         )
 
-    def _instantiate(
-        self, refs: Sequence[engine.Ref], root: Mapping[str, Any], profile: Profile
-    ) -> Iterator[Instantiated]:
-        for ref in dict.fromkeys(refs):
+    def _instantiate(self, done: Generation, profile: Profile) -> Iterator[RenderedHolder]:
+        always = self.trigger.era_always_renders
+        for ref in dict.fromkeys(done.refs):
             holder = self._holder(ref)
-            made = holder and engine.instance(
-                ref,
-                holder,
-                root,
-                always=self.trigger.era_always_renders,
-                limits=self._limits,
-                annotations=self.trigger.annotations,
-                quoting=self._quoting,
-            )
+            made = holder and instance(ref, holder, done.fields, always=always)
             if holder and made:
                 name = instance_name(profile.name, str(ref))
                 own = replace(ref, namespace=GENERATED_NAMESPACE, name=name)
                 labels = instance_labels(profile, self.source().name, ref.namespace, ref.name)
-                yield Instantiated(ref, own, engine.written(own, holder, made, labels))
+                yield RenderedHolder(ref, own, written(own, holder, made, labels))
 
-    def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
+    def _holder(self, ref: Ref) -> ConfigMap | Secret | None:
         return self._holders.get(DeclarationKey(ref.kind, ref.namespace, ref.name))
 
-    def _placements(self, done: Generation, profile: Profile) -> Iterator[Placement]:
-        """Yield what each cluster gets of its own, and last what is Local for any of them.
+    def _placements(self, done: Generation, profile: Profile) -> Iterator[Target]:
+        """Yield the contents of each destination, and last those of the management cluster.
 
         Raises:
-            ConflictError: a cluster is to have one object in two forms.
+            ConflictError: a cluster would get two versions of one object.
         """
-        tier = self.trigger.tier
+        tier = self.trigger.spec.tier
         for each in profile.destinations:
             there = self._rendered(done, each, local=False)
-            _refuse_rivals(desired(there, tier=tier))
+            _refuse_conflicts(desired_objects(there, tier=tier))
             kubernetes = self._catalog.clusters[each].kubernetes
-            yield Placement(each, there, tuple(self._releases(done, each, profile)), kubernetes)
+            yield Target(each, there, tuple(self._releases(done, each, profile)), kubernetes)
         hosted = {each: self._rendered(done, each, local=True) for each in profile.destinations}
         if any(hosted.values()):
-            wanted = (desired(there, tier=tier, guest=each) for each, there in hosted.items())
-            _refuse_rivals(tuple(chain.from_iterable(wanted)))
-            yield Placement(MANAGEMENT, tuple(chain.from_iterable(hosted.values())))
+            desired = (
+                desired_objects(there, tier=tier, target=each) for each, there in hosted.items()
+            )
+            _refuse_conflicts(tuple(chain.from_iterable(desired)))
+            yield Target(MANAGEMENT, tuple(chain.from_iterable(hosted.values())))
 
     def _rendered(self, done: Generation, destination: str, *, local: bool) -> tuple[Content, ...]:
-        """Return contents as they are rendered for a cluster: its own, or what is Local.
-
-        Raises:
-            MissingError: nobody gave the files of one.
-        """
-        cluster, resources = self._readable(done, destination)
+        """Return contents as they are rendered for a cluster: its own, or the local ones."""
+        context = self._context(done, destination)
         there = tuple(
-            engine.deploy_time(each, cluster, resources, limits=self._limits)
+            deploy_time(each, context)
             for content in done.contents
             if content.how.local == local and not content.chart
-            for each in self._whole(done, content, cluster, resources)
+            for each in self._whole(done, content, context)
         )
         refuse_rendered(self.trigger, there)
         return there
 
     def _whole(
-        self,
-        done: Generation,
-        content: Content,
-        cluster: Mapping[str, Any],
-        resources: Mapping[str, dict[str, Any]],
+        self, done: Generation, content: Content, context: RenderContext
     ) -> tuple[Content, ...]:
-        """Return a content with what its files hold, or its kustomization builds."""
         if content.files is None:
-            return (self._built(content, cluster, resources),)
-        ref, files = self._given(done, content.files.field, cluster)
+            return (self._built(content, context),)
+        ref, files = self._given(done, content.files.field, context.cluster)
         named = replace(content, ref=ref)
         if named.kustomization:
-            return (self._built(named, cluster, resources, files),)
-        return contents_for(named, files, {}, cluster, resources, self._limits)
+            return (self._built(named, context, files),)
+        return contents_for(named, files, {}, context)
 
     def _given(
         self, done: Generation, field: str, cluster: Mapping[str, Any]
     ) -> tuple[str, Folder]:
-        """Return what the files of a field are called for a cluster, and the files."""
+        """Return the name of a field's files for a cluster, and the files."""
         readings = [each for each in done.reads if each.field == field]
-        (reading,) = placed(readings, cluster, self._limits)
+        (reading,) = place_readings(readings, cluster, self._limits)
         ref = ref_name(reading.kind, reading.namespace, reading.name)
         name = f"{reading.kind}/{reading.namespace}/{reading.name}"
         if reading.address:
@@ -309,24 +296,17 @@ class OfflineRender:
         return ref, self._files[ref]
 
     def _releases(self, done: Generation, destination: str, profile: Profile) -> Iterator[Release]:
-        """Yield the releases that a cluster would get.
-
-        Raises:
-            PermanentError: one cannot be rendered, or may not be deployed.
-        """
-        cluster, resources = self._readable(done, destination)
+        context = self._context(done, destination)
         for each in done.contents:
             if each.chart:
-                release = desired_release(each, cluster, resources, self._limits)
+                release = desired_release(each, context)
                 refuse_placed(profile, [release.key.at(RELEASE.version)])
                 yield release
 
-    def _readable(
-        self, done: Generation, destination: str
-    ) -> tuple[dict[str, Any], Mapping[str, dict[str, Any]]]:
-        """Return what templates of deploy time read: a cluster, and resources."""
+    def _context(self, done: Generation, destination: str) -> RenderContext:
+        """Return the cluster and the resources that templates read at deploy time."""
         cluster = cluster_object(self._catalog.clusters[destination])
-        written = {_key(manifest): manifest for _, manifest in done.generated}
+        written = {_key_of(manifest): manifest for _, manifest in done.generated}
 
         def read(each: Reading) -> Mapping[str, Any] | None:
             key = DeclarationKey(each.kind, each.namespace, each.name)
@@ -334,52 +314,47 @@ class OfflineRender:
             if each.kind == "SveltosCluster" and found:
                 return cluster_object(found)
             holder = self._holders.get(key)
-            return shown(holder) if holder else written.get(key)
+            return format_holder(holder) if holder else written.get(key)
 
         reads = [each for each in done.reads if not each.field]
-        return cluster, referred(reads, cluster, read, self._limits)
+        resources = read_referred(reads, cluster, read, self._limits)
+        return RenderContext(cluster, self._limits, resources)
 
     def _built(
-        self,
-        content: Content,
-        cluster: Mapping[str, Any],
-        resources: Mapping[str, dict[str, Any]],
-        files: Folder | None = None,
+        self, content: Content, context: RenderContext, files: Folder | None = None
     ) -> Content:
-        """Return a content with what its kustomization builds, by the kubectl of this machine."""
+        """Return a content with the output of its kustomization, built by the local kubectl."""
         if content.kustomization is None:
             return content
         if self._building is None:
-            # Most triggers have none, and nobody is to wait for what builds them.
+            # Most triggers have none: the builder is loaded only for those that have one.
             from bellhop.adapters.kustomize.kustomizations import (  # noqa: PLC0415
                 KubectlKustomizations,
             )
             from bellhop.adapters.local.clock import SystemClock  # noqa: PLC0415
             from bellhop.deploy.features.resources.kustomizations import KustomizationBuilder  # noqa: PLC0415
 
-            self._building = KustomizationBuilder(
-                KubectlKustomizations(), self._limits, SystemClock()
-            )
+            self._building = KustomizationBuilder(KubectlKustomizations(), SystemClock())
         found = None
         if files is not None:
             from bellhop.deploy.files import Found  # noqa: PLC0415 - as above
 
             found = Found(content.ref, "local", files, {})
-        return self._building.built(content, cluster, resources, found)
+        return self._building.built(content, context, found)
 
 
-def _refuse_rivals(wanted: Sequence[Desired]) -> None:
+def _refuse_conflicts(desired: Sequence[Desired]) -> None:
     for feature in _FEATURES:
-        for error in plan(wanted, {}, feature=feature).rivals:
+        for error in plan(desired, {}, feature=feature).rivals:
             raise error
 
 
-def _key(manifest: Mapping[str, Any]) -> DeclarationKey:
+def _key_of(manifest: Mapping[str, Any]) -> DeclarationKey:
     metadata = manifest["metadata"]
     return DeclarationKey(manifest["kind"], metadata["namespace"], metadata["name"])
 
 
-def _generated(origin: engine.Ref, manifest: dict[str, Any]) -> Instantiated:
+def _describe_generated(origin: Ref, manifest: dict[str, Any]) -> RenderedHolder:
     metadata = manifest["metadata"]
     own = replace(origin, namespace=metadata["namespace"], name=metadata["name"])
-    return Instantiated(origin, own, manifest)
+    return RenderedHolder(origin, own, manifest)

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from bellhop.api.account import labels_of
-from bellhop.core.allow import ANNOTATION as ALLOW
-from bellhop.core.generated_names import profile_kind, profile_place
-from bellhop.core.identity import ROLE_REQUEST
-from bellhop.diagnosis.chart_manifests import chart_manifest
-from bellhop.diagnosis.kustomization_manifests import kustomization_manifest
-from bellhop.rendering.origin_labels import origin_labels
-from bellhop.state.check import JobSource, MetricSource
-from bellhop.state.file_ref import FileRef, ref_parts
-from bellhop.state.record import PLAIN, Exclusion, Handling, PatchText, Profile, Target
+from msgspec.structs import asdict
 
+from bellhop.api.account import labels_of
+from bellhop.api.helm import HelmOptions, InstallOptions, UninstallOptions, UpgradeOptions
+from bellhop.api.profile import ClusterProfileSpec
+from bellhop.core.allow import ANNOTATION as ALLOW
+from bellhop.core.identity import ROLE_REQUEST, profile_kind, profile_place
+from bellhop.diagnosis.releases import redact_url
+from bellhop.rendering.origin_labels import origin_labels
+from bellhop.state.chart import Chart
+from bellhop.state.check import JobSource, MetricSource
+from bellhop.state.cluster_text import HeldText
+from bellhop.state.content import (
+    PLAIN,
+    Exclusion,
+    FileRef,
+    Handling,
+    Kustomization,
+    PatchText,
+    Target,
+    ref_parts,
+)
+from bellhop.state.profile import Profile
+
+WITHHELD = "<hidden>"
 _REQUEST = "lib.projectsveltos.io/v1beta1"
 _NAMES = ("kind", "namespace", "name")
 
@@ -54,13 +69,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
         },
         "spec": {
             "clusterRefs": [cluster_ref(each) for each in profile.matched],
-            "syncMode": profile.sync,
-            "tier": profile.tier,
-            "continueOnConflict": profile.continue_on_conflict,
-            "stopMatchingBehavior": (
-                "LeavePolicies" if profile.leaves_policies else "WithdrawPolicies"
-            ),
-            **_stopped(profile),
+            **ClusterProfileSpec.write_policy(profile),
             **_added(profile),
             **_read(profile),
             **_checked(profile),
@@ -90,18 +99,6 @@ def _whence(profile: Profile, files: FileRef, ref: dict[str, Any]) -> dict[str, 
     return {**ref, **path}
 
 
-def _stopped(profile: Profile) -> dict[str, Any]:
-    """Return what a profile waits for in a cluster, and what stops it, where there is such."""
-    asked = {
-        "maxUpdate": profile.rollout.share,
-        "dependsOn": [each.rpartition("/")[2] for each in profile.rollout.after],
-        "transitionFrom": [each.rpartition("/")[2] for each in profile.rollout.replaces],
-        "continueOnError": profile.rollout.continues,
-        "maxConsecutiveFailures": profile.rollout.most_failures,
-    }
-    return {field: value for field, value in asked.items() if value}
-
-
 def _read(profile: Profile) -> dict[str, Any]:
     """Return the objects that templates read, as they are referred to."""
     refs = [
@@ -123,7 +120,7 @@ def _read(profile: Profile) -> dict[str, Any]:
 
 def _checked(profile: Profile) -> dict[str, list[dict[str, Any]]]:
     """Return the checks by the fields that they stand in."""
-    told: dict[str, list[dict[str, Any]]] = {when: [] for when in profile.checked}
+    fields: dict[str, list[dict[str, Any]]] = {when: [] for when in profile.checked}
     for each in profile.checks:
         rules = [{"name": rule.name, "rule": rule.rule} for rule in each.rules]
         asked = {
@@ -138,8 +135,8 @@ def _checked(profile: Profile) -> dict[str, list[dict[str, Any]]]:
             **_run(each.job),
         }
         beside = {field: value for field, value in asked.items() if value}
-        told[each.when].append({"name": each.name, "featureID": each.feature, **beside})
-    return told
+        fields[each.when].append({"name": each.name, "featureID": each.feature, **beside})
+    return fields
 
 
 def _measured(source: MetricSource | None) -> dict[str, Any]:
@@ -190,14 +187,16 @@ def _added(profile: Profile) -> dict[str, Any]:
     """Return the metadata that all objects of a profile get, as each of its contents has them."""
     how = profile.contents[0].how if profile.contents else PLAIN
     added = {"extraLabels": how.labels, "extraAnnotations": how.annotations}
-    told: dict[str, Any] = {field: dict(value) for field, value in added.items() if value}
+    fields: dict[str, Any] = {field: dict(value) for field, value in added.items() if value}
     if how.patches:
-        told["patches"] = list(map(_patch, how.patches))
-    return told | ({"driftExclusions": list(map(_excluded, how.excluded))} if how.excluded else {})
+        fields["patches"] = list(map(_patch, how.patches))
+    return fields | (
+        {"driftExclusions": list(map(_excluded, how.excluded))} if how.excluded else {}
+    )
 
 
 def _patch(patch: PatchText) -> dict[str, Any]:
-    return {"patch": patch.text, **_target(patch.target)}
+    return {"patch": WITHHELD if patch.secret else patch.text, **_target(patch.target)}
 
 
 def _excluded(exclusion: Exclusion) -> dict[str, Any]:
@@ -209,7 +208,7 @@ def _target(target: Target | None) -> dict[str, Any]:
     """Return the field that says for which objects something is; nothing where none does."""
     if target is None:
         return {}
-    told = {
+    fields = {
         "group": target.group,
         "version": target.version,
         "kind": target.kind,
@@ -218,7 +217,7 @@ def _target(target: Target | None) -> dict[str, Any]:
         "labelSelector": target.labels,
         "annotationSelector": target.annotations,
     }
-    return {"target": {field: text for field, text in told.items() if text}}
+    return {"target": {field: text for field, text in fields.items() if text}}
 
 
 def cluster_ref(key: str) -> dict[str, str]:
@@ -230,3 +229,65 @@ def cluster_ref(key: str) -> dict[str, str]:
         "namespace": namespace,
         "name": name,
     }
+
+
+def chart_manifest(chart: Chart) -> dict[str, Any]:
+    """Return a chart as it may be written; values of Secrets, and credentials, are not in it."""
+    inline = f"{chart.field}.values"
+    values = [each for each in chart.values if each.source == inline]
+    fields = {
+        "chartName": chart.chart,
+        "chartVersion": chart.version,
+        "values": "\n".join(WITHHELD if each.secret else each.text for each in values),
+        "valuesFrom": list(sources_of(each for each in chart.values if "/" in each.source)),
+        "helmChartAction": "Uninstall" if chart.unwanted else "",
+        "options": _options(chart),
+    }
+    return {
+        "repositoryURL": redact_url(chart.repository),
+        "releaseName": chart.release,
+        "releaseNamespace": chart.namespace,
+        **{field: value for field, value in fields.items() if value},
+    }
+
+
+def sources_of(values: Iterator[HeldText]) -> Iterator[dict[str, str]]:
+    """Yield the ConfigMaps and Secrets that values come from, each once."""
+    named = {(each.source.rpartition("/")[0], each.secret) for each in values}
+    for place, secret in sorted(named):
+        namespace, _, name = place.partition("/")
+        yield {"kind": "Secret" if secret else "ConfigMap", "namespace": namespace, "name": name}
+
+
+def _options(chart: Chart) -> dict[str, Any]:
+    removal = chart.removal
+    of_removal = {
+        "keep_history": removal.keep_history,
+        "deletion_propagation": removal.propagation,
+        "disable_hooks": not removal.hooks,
+    }
+    seconds = chart.install.timeout_seconds
+    shared = {name: it for name, it in asdict(chart.install).items() if name != "disable_hooks"}
+    own = {
+        "timeout": f"{seconds}s" if seconds != HelmOptions().seconds else "",
+        "pass_credentials_all": chart.login.everywhere,
+        "install_options": InstallOptions.write(asdict(chart.install)),
+        "upgrade_options": UpgradeOptions.write(asdict(chart.upgrade)),
+        "uninstall_options": UninstallOptions.write(of_removal),
+    }
+    return HelmOptions.write({**shared, **own})
+
+
+def kustomization_manifest(kustomization: Kustomization) -> dict[str, Any]:
+    """Return what a kustomization is built by; values of Secrets are not in it."""
+    inline = f"{kustomization.field}.values."
+    values = [each for each in kustomization.values if each.source.startswith(inline)]
+    held = (each for each in kustomization.values if not each.source.startswith(inline))
+    fields = {
+        "path": kustomization.path,
+        "components": list(kustomization.components),
+        "targetNamespace": kustomization.namespace,
+        "values": {each.key: WITHHELD if each.secret else each.text for each in values},
+        "valuesFrom": list(sources_of(held)),
+    }
+    return {field: value for field, value in fields.items() if value}

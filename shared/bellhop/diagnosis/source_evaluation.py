@@ -1,9 +1,9 @@
-"""An EventSource tried on objects from files: no state, no cluster."""
+"""Evaluation of an EventSource on objects from files, without state and cluster."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,14 +17,13 @@ from bellhop.core.gvk import ObjectKey
 from bellhop.documents.document import Document
 from bellhop.errors import InvalidError, ScriptError
 from bellhop.events.aggregation import Resource, aggregate
-from bellhop.events.rules_match import Candidate, judge, why, why_not
+from bellhop.events.rules_match import Candidate, Ruling, evaluate_rules, why, why_not
 from bellhop.rendering.cloud_events import parse
 from bellhop.rendering.observation import observe
 from bellhop.settings import Settings
 
 _NOWHERE = "files/files"
-"""A cluster's name, where one is asked for and nobody sees it."""
-
+"""A cluster's name that is never displayed."""
 
 CHOSEN = "its aggregatedSelection chooses it"
 LEFT_OUT = "its aggregatedSelection leaves it out"
@@ -34,10 +33,10 @@ NOTHING = "the source selects nothing of this kind"
 Object = tuple[ObjectKey, dict[str, Any]]
 
 
-class Tried(Struct, frozen=True):
-    """What a source makes of an object: whether it matches, by which selector, and why.
+class EvaluatedObject(Struct, frozen=True):
+    """The result of a source for an object: whether it matches, by which selector, and why.
 
-    Selectors count from 1; 0 is for none of them. `message` is the script's own, or the rule's.
+    Selectors count from 1; 0 is none of them. `message` is that of the script or rule.
     """
 
     key: ObjectKey
@@ -50,28 +49,31 @@ class Tried(Struct, frozen=True):
     error: ScriptError | None = None
 
 
-class SourceTrial:
-    """Tries sources within the limits that scripts have everywhere.
+class SourceEvaluator:
+    """Evaluates sources within the limits of all scripts.
 
-    By `quoting` errors and verdicts say all, values of Secrets included.
+    By `quoting` errors and results show values of Secrets.
     """
 
     def __init__(self, settings: Settings, *, quoting: bool = False) -> None:
         self._limits = luabox.Limits(seconds=settings.script_seconds, memory=settings.script_memory)
         self._quoting = quoting
 
-    def attempt_all(self, source: EventSource, found: Iterable[Object]) -> list[Tried]:
-        """Try a source on all that a cluster has: what its aggregatedSelection says counts.
+    def attempt_all(self, source: EventSource, found: Iterable[Object]) -> list[EvaluatedObject]:
+        """Evaluate a source on all objects of a cluster.
 
-        With one, what it returns comes first, in its order, and then what is in no report.
+        With an aggregatedSelection its result comes first, in its order, and then the other
+        objects.
 
         Raises:
-            ScriptError: the aggregatedSelection fails, and nothing else could be told.
+            ScriptError: the aggregatedSelection fails without any matching object.
         """
         tried = [self.attempt(source, *each) for each in found]
         return self._aggregate(source, tried) if source.aggregation else tried
 
-    def _aggregate(self, source: EventSource, tried: Sequence[Tried]) -> list[Tried]:
+    def _aggregate(
+        self, source: EventSource, tried: Sequence[EvaluatedObject]
+    ) -> list[EvaluatedObject]:
         given = {each.key: each for each in tried if each.matching}
         matching = [given[key].manifest for key in sorted(given)]
         begun = time.perf_counter()
@@ -80,14 +82,17 @@ class SourceTrial:
         except ScriptError as error:
             if not given:
                 raise
-            told = replace(next(iter(given.values())), because=str(error), error=error)
-            failed = {each.key: replace(told, key=each.key) for each in given.values()}
+            cause = replace(next(iter(given.values())), because=str(error), error=error)
+            failed = {each.key: replace(cause, key=each.key) for each in given.values()}
             return [replace(failed.get(each.key, each), matching=False) for each in tried]
         took = round((time.perf_counter() - begun) * 1000, 3)
         said = f": {made.message}" if made.message else ""
         chosen = {each.key for each in made.resources}
         return [
-            *(_chosen(each, given.get(each.key), made.message, took) for each in made.resources),
+            *(
+                _apply_choice(each, given.get(each.key), made.message, took)
+                for each in made.resources
+            ),
             *(
                 replace(each, matching=False, because=LEFT_OUT + said, selector=0)
                 if each.matching
@@ -97,30 +102,38 @@ class SourceTrial:
             ),
         ]
 
-    def attempt(self, source: EventSource, key: ObjectKey, manifest: dict[str, Any]) -> Tried:
-        """Try the selectors of a source on one object."""
+    def attempt(
+        self, source: EventSource, key: ObjectKey, manifest: dict[str, Any]
+    ) -> EvaluatedObject:
         begun = time.perf_counter()
 
         def took() -> float:
             return round((time.perf_counter() - begun) * 1000, 3)
 
         try:
-            ruling = judge(source, Candidate(manifest), self._limits, quoting=self._quoting)
+            ruling = evaluate_rules(
+                source, Candidate(manifest), self._limits, quoting=self._quoting
+            )
         except ScriptError as error:
-            return Tried(key, manifest, False, str(error), took_ms=took(), error=error)  # noqa: FBT003
+            return EvaluatedObject(key, manifest, False, str(error), took_ms=took(), error=error)  # noqa: FBT003
         ended = took()
-        if ruling.matching:
-            number, because = len(ruling.declined) + 1, why(ruling)
-        else:
-            reasons = dict.fromkeys(why_not(each, manifest) for each in ruling.declined)
-            number, because = 0, "; ".join(reasons) or NOTHING
-        return Tried(key, manifest, ruling.matching, because, ruling.message, number, ended)
+        number = len(ruling.declined) + 1 if ruling.matching else 0
+        because = explain_ruling(ruling, manifest)
+        return EvaluatedObject(
+            key, manifest, ruling.matching, because, ruling.message, number, ended
+        )
 
 
-def objects(documents: Sequence[Document]) -> Iterator[Object]:
-    """Yield documents as objects that a cluster has, as their forwarder would tell of them.
+def explain_ruling(ruling: Ruling, manifest: Mapping[str, Any]) -> str:
+    """Return why the selectors of a source take an object, or why each of them does not."""
+    if ruling.matching:
+        return why(ruling)
+    reasons = dict.fromkeys(why_not(each, manifest) for each in ruling.declined)
+    return "; ".join(reasons) or NOTHING
 
-    One that is a CloudEvent is as it would be kept.
+
+def read_objects(documents: Sequence[Document]) -> Iterator[Object]:
+    """Yield documents as objects of a cluster, as a forwarder would send them, or as CloudEvents.
 
     Raises:
         InvalidError: a document is no Kubernetes object, and no CloudEvent.
@@ -128,7 +141,7 @@ def objects(documents: Sequence[Document]) -> Iterator[Object]:
     for document in documents:
         data = document.data
         if isinstance(data, dict) and "specversion" in data:
-            yield _event(document)
+            yield _read_event(document)
             continue
         if not isinstance(data, dict) or not data.get("apiVersion") or not data.get("kind"):
             raise InvalidError("this is not a Kubernetes object", where=document.where())
@@ -139,7 +152,7 @@ def objects(documents: Sequence[Document]) -> Iterator[Object]:
         yield seen.key, dict(seen.manifest)
 
 
-def _event(document: Document) -> Object:
+def _read_event(document: Document) -> Object:
     try:
         event = parse(document.data)
     except InvalidError as error:
@@ -147,11 +160,13 @@ def _event(document: Document) -> Object:
     return event.key(), event.manifest()
 
 
-def _chosen(made: Resource, old: Tried | None, message: str, took: float) -> Tried:
+def _apply_choice(
+    made: Resource, old: EvaluatedObject | None, message: str, took: float
+) -> EvaluatedObject:
     said = f": {message}" if message else ""
     if old is None:
         because = MADE + said
-        return Tried(made.key, made.manifest, True, because, message, took_ms=took)  # noqa: FBT003
+        return EvaluatedObject(made.key, made.manifest, True, because, message, took_ms=took)  # noqa: FBT003
     same = made.digest == digest(content(old.manifest))
     because = CHOSEN + ("" if same else ", changed") + said
     return replace(old, manifest=made.manifest, because=because, message=message)

@@ -18,8 +18,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop.api.kinds import Declaration, EventSource
-from bellhop.diagnosis.overview import object_name
-from bellhop.diagnosis.source_evaluation import Object, SourceTrial, Tried, objects
+from bellhop.diagnosis.names import object_name
+from bellhop.diagnosis.source_evaluation import (
+    EvaluatedObject,
+    Object,
+    SourceEvaluator,
+    read_objects,
+)
 from bellhop.documents.document import Document
 from bellhop.errors import BellhopError, InvalidError, MissingError, ScriptError
 
@@ -31,9 +36,9 @@ Declaring = Callable[[Sequence[Document]], list[Declaration]]
 
 
 class Case(Struct, frozen=True):
-    """One thing that was tested, in a folder and a file of it: what is wrong, if anything is.
+    """The result of one test: its folder, file and object, and what is wrong, if anything is.
 
-    `broken` says that it could not be tested.
+    A `broken` one could not be tested.
     """
 
     folder: str
@@ -44,21 +49,21 @@ class Case(Struct, frozen=True):
     took_ms: float = 0.0
 
 
-class Folders:
-    """Tests what lies in a folder and all below it."""
+class SourceTests:
+    """The tests in a folder and all below it."""
 
-    def __init__(self, read: Reading, declare: Declaring, trial: SourceTrial) -> None:
+    def __init__(self, read: Reading, declare: Declaring, evaluator: SourceEvaluator) -> None:
         self._read = read
         self._declare = declare
-        self._trial = trial
+        self._evaluator = evaluator
 
     def run(self, root: Path) -> Iterator[Case]:
-        """Yield each case as it was tested, folders in the order of their names.
+        """Yield the result of each test, folders in the order of their names.
 
         Raises:
             MissingError: there is no such folder, or no source in it.
         """
-        found = sorted({each.parent for each in root.rglob(f"{SOURCE}.*") if _counts(each)})
+        found = sorted({each.parent for each in root.rglob(f"{SOURCE}.*") if _is_source_file(each)})
         if not found:
             what = f"no {SOURCE}.yaml is in it or below" if root.is_dir() else "it is not a folder"
             raise MissingError(f"cannot test '{root}': {what}")
@@ -66,50 +71,47 @@ class Folders:
             yield from self._test(folder, str(folder))
 
     def _test(self, folder: Path, name: str) -> Iterator[Case]:
-        path = _file(folder, SOURCE)
+        path = _find_file(folder, SOURCE)
         try:
             source = self._source(path)
         except BellhopError as error:
-            yield Case(name, path.name, SOURCE, _told(error), broken=True)
+            yield Case(name, path.name, SOURCE, _format_error(error), broken=True)
             return
         yield Case(name, path.name, f"EventSource {source.name}")
         found: dict[Path, list[Object]] = {}
-        for path in (_file(folder, word) for word in (MATCHING, OTHERS)):
+        for path in (_find_file(folder, word) for word in (MATCHING, OTHERS)):
             try:
                 found |= {path: self._objects(path)} if path.is_file() else {}
             except BellhopError as error:
-                yield Case(name, path.name, path.stem, _told(error), broken=True)
+                yield Case(name, path.name, path.stem, _format_error(error), broken=True)
         for path, tried in self._try(source, found):
             for each in tried:
-                yield _case(name, path, each)
+                yield _make_case(name, path, each)
 
     def _objects(self, path: Path) -> list[Object]:
-        """Read the objects of a file.
-
-        Raises:
-            InvalidError: there is none in it, or something else.
-        """
-        found = list(objects(self._read([str(path)])))
+        found = list(read_objects(self._read([str(path)])))
         if not found:
             raise InvalidError(f"cannot test '{path}': it is empty")
         return found
 
     def _try(
         self, source: EventSource, found: Mapping[Path, Sequence[Object]]
-    ) -> Iterator[tuple[Path, list[Tried]]]:
-        """Try the objects of each file, for which the report is made of all of them."""
+    ) -> Iterator[tuple[Path, list[EvaluatedObject]]]:
+        """Evaluate the objects of each file; an aggregatedSelection gets all of them."""
         if not source.aggregation:
             for path, each in found.items():
-                yield path, self._trial.attempt_all(source, each)
+                yield path, self._evaluator.attempt_all(source, each)
             return
         every = [each for objects in found.values() for each in objects]
         try:
-            told = {each.key: each for each in self._trial.attempt_all(source, every)}
+            results = {each.key: each for each in self._evaluator.attempt_all(source, every)}
         except ScriptError as error:
-            failed = (replace(_tried(each), because=str(error), error=error) for each in every)
-            told = {each.key: each for each in failed}
+            failed = (
+                replace(_unevaluated(each), because=str(error), error=error) for each in every
+            )
+            results = {each.key: each for each in failed}
         for path, each in found.items():
-            yield path, [told[key] for key, _ in each]
+            yield path, [results[key] for key, _ in each]
 
     def _source(self, path: Path) -> EventSource:
         given = self._declare(self._read([str(path)]))
@@ -119,8 +121,7 @@ class Folders:
         return found[0]
 
 
-def _case(folder: str, path: Path, tried: Tried) -> Case:
-    """Hold what came of an object against the file that it lies in."""
+def _make_case(folder: str, path: Path, tried: EvaluatedObject) -> Case:
     wrong = ""
     if tried.error:
         wrong = tried.because
@@ -131,19 +132,19 @@ def _case(folder: str, path: Path, tried: Tried) -> Case:
     return Case(folder, path.name, name, wrong, broken=broken, took_ms=tried.took_ms)
 
 
-def _tried(each: Object) -> Tried:
-    return Tried(*each, matching=False, because="")
+def _unevaluated(each: Object) -> EvaluatedObject:
+    return EvaluatedObject(*each, matching=False, because="")
 
 
-def _file(folder: Path, word: str) -> Path:
-    """Return a file of that word, with whichever ending; with the usual one if there is none."""
+def _find_file(folder: Path, word: str) -> Path:
+    """Return the file of that name, with any of the suffixes; else with the first."""
     names = [folder / f"{word}{suffix}" for suffix in _SUFFIXES]
     return next((each for each in names if each.is_file()), names[0])
 
 
-def _counts(path: Path) -> bool:
+def _is_source_file(path: Path) -> bool:
     return path.suffix in _SUFFIXES and path.is_file()
 
 
-def _told(error: BellhopError) -> str:
+def _format_error(error: BellhopError) -> str:
     return "; ".join(map(str, getattr(error, "problems", ()) or (error,)))

@@ -1,4 +1,4 @@
-"""How an installation is, for one screen: what works, what waits for what, what is wrong."""
+"""Status of an installation for one screen: workers, clusters, queues and failures."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from bellhop.api.source_names import asker
+from bellhop.api.names import asker
 from bellhop.clusters.pause import pause_of
-from bellhop.diagnosis import clocks, overview
-from bellhop.diagnosis.cluster_calls import silent
-from bellhop.diagnosis.failure import Failure
-from bellhop.diagnosis.failures import failures
-from bellhop.diagnosis.queues import backlogs, dead_letters
-from bellhop.installation.installation import Installation
-from bellhop.installation.process import Ticking
+from bellhop.diagnosis import cluster_status, profile_status, worker_status
+from bellhop.diagnosis.calls import find_unanswered, list_dead_letters, read_backlogs
+from bellhop.diagnosis.condition import Condition
+from bellhop.diagnosis.failures import list_failures
+from bellhop.installation import Installation, Ticking
 from bellhop.ports.queue import Backlog
 
 
 class ClusterStatus(Struct, frozen=True):
-    """How one cluster is: when it was heard and reached last, and what waits for it.
-
-    Of its `deployments`, one for each profile, so many are `deployed` as desired.
+    """The status of one cluster: last heartbeat, last answer, and its deployments.
 
     `rings` is true of a cluster that sends events, `beats` of one whose forwarder sends heartbeats.
+    Of its `deployments`, one for each profile, `deployed` are as desired.
     """
 
     key: str
@@ -43,10 +40,10 @@ class ClusterStatus(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """All of it; `worked_at` is when who does the work wrote last, None if it never did.
+    """The status of an installation; `worked_at` is the last heartbeat of the worker.
 
-    `version` is that of who works, as far as it is known; `clock` tells of its clock's last jump.
-    The oldest `pending` work waits since that time, as the last tick of functions has it.
+    `version` is that of the worker, as far as it is known; `clock` describes its clock's last jump.
+    The oldest `pending` work waits since that time, as of the last tick of functions.
     """
 
     running: bool | None
@@ -63,32 +60,31 @@ class Status(Struct, frozen=True):
     queues: Mapping[str, Backlog]
     pending: datetime | None
     dead: int
-    failures: Sequence[Failure]
+    failures: Sequence[Condition]
 
     @property
     def deployments(self) -> int:
-        """Count the deployments of profiles in clusters."""
         return sum(each.deployments for each in self.clusters)
 
     @property
     def deployed(self) -> int:
-        """Count those that are as desired, by the records."""
+        """The number of deployments that are as desired, by the records."""
         return sum(each.deployed for each in self.clusters)
 
 
-def status(here: Installation) -> Status:
-    """Look at everything, and call the clusters that were not reached lately."""
+def read_status(here: Installation) -> Status:
+    """Read all records, and call the clusters that were not reached lately."""
     catalog, now = here.catalogs.known(), here.records.clock.now()
-    pulse = here.records.pulses.get()
-    unanswered, letters = silent(here), dead_letters(here)
+    worker = here.records.pulses.get()
+    unanswered, letters = find_unanswered(here), list_dead_letters(here)
     return Status(
-        running=_runs(here),
+        running=_is_running(here),
         functions=isinstance(here.vitals, Ticking),
-        version=pulse.version if pulse else "",
-        since=pulse.since if pulse else None,
-        worked_at=pulse.at if pulse else None,
-        clock=clocks.jump(here),
-        clusters=[_cluster(here, key, unanswered) for key in catalog.clusters],
+        version=worker.version if worker else "",
+        since=worker.since if worker else None,
+        worked_at=worker.at if worker else None,
+        clock=worker_status.describe_clock_jump(here),
+        clusters=[_read_cluster(here, key, unanswered) for key in catalog.clusters],
         sources=sum(not asker(name) for name in catalog.sources),
         triggers=len(catalog.triggers),
         profiles=len(catalog.profiles),
@@ -97,39 +93,39 @@ def status(here: Installation) -> Status:
             *(f"trigger {name}" for name, each in catalog.triggers.items() if each.paused),
             *(f"profile {name}" for name, each in catalog.profiles.items() if each.paused),
         ],
-        queues=backlogs(here),
-        pending=pulse.pending if pulse else None,
+        queues=read_backlogs(here),
+        pending=worker.pending if worker else None,
         dead=sum(map(len, letters.values())),
-        failures=list(failures(here, unanswered, letters)),
+        failures=list(list_failures(here, unanswered, letters)),
     )
 
 
-def _runs(here: Installation) -> bool | None:
+def _is_running(here: Installation) -> bool | None:
     if isinstance(here.vitals, Ticking):
-        return not overview.lateness(here)
+        return not worker_status.describe_missed_ticks(here)
     return here.vitals.running if here.vitals else None
 
 
-def _cluster(here: Installation, key: str, unanswered: Mapping[str, str]) -> ClusterStatus:
-    health = overview.health(here, key)
-    heard = here.records.hearings.get(key)
+def _read_cluster(here: Installation, key: str, unanswered: Mapping[str, str]) -> ClusterStatus:
+    health = cluster_status.read_health(here, key)
+    heartbeat = here.records.hearings.get(key)
     kept = here.records.clusters.get(key)
-    state = overview.standing(here, kept.value, health)[0] if kept else health.state
+    state = cluster_status.display_state(here, kept.value, health)[0] if kept else health.state
     outcomes = list(here.records.outcomes.of(key))
-    waiting = [each for each in outcomes if overview.waits(each)]
+    waiting = [each for each in outcomes if profile_status.waits_for_cluster(each)]
     failed = [each for each in outcomes if each.phase.startswith("Failed")]
     return ClusterStatus(
         key=key,
         state="Down" if key in unanswered else state,
-        heard_at=heard.at if heard else None,
+        heard_at=heartbeat.at if heartbeat else None,
         reached_at=health.swept_at,
         rings=bool(kept and kept.value.forwarder),
-        beats=bool(kept and overview.beats(kept.value)),
+        beats=bool(kept and cluster_status.sends_heartbeats(kept.value)),
         missed=health.missed,
         seen=health.seen,
         counted_since=health.counted_since,
         waiting=len(waiting),
-        failing=sum(not overview.waits(each) for each in failed),
+        failing=sum(not profile_status.waits_for_cluster(each) for each in failed),
         deployed=sum(each.phase == "Provisioned" for each in outcomes),
         deployments=len(outcomes),
     )

@@ -1,7 +1,6 @@
-"""Hints at what users of templates usually forget; each may be meant, and none is a mistake.
+"""Hints at frequent mistakes in templates; each may be intended, and none is an error.
 
-What would be brought literally or rendered without what it reads is told with what to write: at
-`apply`, where a trigger is tried out, and where its report is shown.
+They are shown by `apply`, `render` and in reports, each with the fix.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Any
 from bellhop.api.kinds import ConfigMap, EventSource, EventTrigger, Secret
 from bellhop.core.sveltos_annotations import LUA
 from bellhop.errors import InvalidError
-from bellhop.rendering.event_contents import INSTANTIATE, TEMPLATE, Ref, entries_of
+from bellhop.rendering.inputs import INSTANTIATE, TEMPLATE, Ref, entries_of
 from bellhop.rendering.templates import ANNOTATION as DIALECT
 from bellhop.rendering.templates import TemplateText
-from bellhop.state.record import Content
+from bellhop.state.content import Content
 
 _ESCAPED = re.compile(r"`[^`]*+(?:`|\Z)|\"(?:[^\"\\]++|\\.)*+(?:\"|\\?\Z)", re.DOTALL)
 _OF_EVENT = re.compile(r"(?:^|[\s(|=])[.$.]*\.((?:Matching)?Resources?|CloudEvents?)\b")
@@ -26,22 +25,22 @@ _COLLECTED = frozenset({"Resource", "Resources"})
 _SHOWN = 60
 
 
-def of_trigger(
+def list_trigger_hints(
     trigger: EventTrigger,
     source: EventSource | None,
     held: Iterable[tuple[Ref, ConfigMap | Secret]],
 ) -> Iterator[str]:
-    """Say what a trigger's ConfigMaps and Secrets lack, or the source whose objects they read."""
+    """Yield what is missing in a trigger's ConfigMaps and Secrets, or in its source."""
     for ref, holder in held:
         if {DIALECT, LUA} & {*holder.annotations, *trigger.annotations}:
             continue
-        actions, always = _actions(holder), trigger.era_always_renders
+        actions, always = _list_actions(holder), trigger.era_always_renders
         named = {name for action in actions for name in _OF_EVENT.findall(action)}
         if not always and INSTANTIATE not in holder.annotations:
-            yield from _not_rendered(ref, holder, actions, named)
-            yield from _no_templates(ref, holder, {}) if TEMPLATE in holder.annotations else ()
+            yield from _check_rendering(ref, holder, actions, named)
+            yield from _check_syntax(ref, holder, {}) if TEMPLATE in holder.annotations else ()
             continue
-        yield from _no_templates(ref, holder, None)
+        yield from _check_syntax(ref, holder, None)
         wrong = named - _FOR_ONE if trigger.one_for_event else named & _FOR_ONE
         for name in sorted(wrong):
             one = str(not trigger.one_for_event).lower()
@@ -54,18 +53,18 @@ def of_trigger(
             )
 
 
-def of_profile(held: Iterable[tuple[Ref, ConfigMap | Secret]]) -> Iterator[str]:
-    """Say what of a user's own profile looks like a template and is none, or cannot be parsed."""
+def list_profile_hints(held: Iterable[tuple[Ref, ConfigMap | Secret]]) -> Iterator[str]:
+    """Yield what in a user's own profile looks like a template and is none, or is not valid."""
     for ref, holder in held:
         if TEMPLATE in holder.annotations and not {DIALECT, LUA} & set(holder.annotations):
-            yield from _no_templates(ref, holder, {})
-        actions = _actions(holder)
+            yield from _check_syntax(ref, holder, {})
+        actions = _list_actions(holder)
         if actions and not {TEMPLATE, DIALECT, LUA} & set(holder.annotations):
-            yield _literal(ref, holder, actions[0], f"add the annotation {TEMPLATE}")
+            yield _describe_literal(ref, holder, actions[0], f"add the annotation {TEMPLATE}")
 
 
-def of_contents(contents: Iterable[Content]) -> Iterator[str]:
-    """Say which rendered contents still have an action, which is brought as it is."""
+def list_content_hints(contents: Iterable[Content]) -> Iterator[str]:
+    """Yield the rendered contents that still have an action, which is deployed literally."""
     for content in contents:
         if any(_has_action(manifest) for manifest in content.manifests):
             yield (
@@ -74,7 +73,7 @@ def of_contents(contents: Iterable[Content]) -> Iterator[str]:
             )
 
 
-def _not_rendered(
+def _check_rendering(
     ref: Ref, holder: ConfigMap | Secret, actions: list[str], named: set[str]
 ) -> Iterator[str]:
     if named and TEMPLATE in holder.annotations:
@@ -84,13 +83,13 @@ def _not_rendered(
         )
     elif actions and TEMPLATE not in holder.annotations:
         first = next((each for each in actions if _OF_EVENT.search(each)), actions[0])
-        yield _literal(ref, holder, first, f"add the annotation {INSTANTIATE}")
+        yield _describe_literal(ref, holder, first, f"add the annotation {INSTANTIATE}")
 
 
-def _no_templates(
+def _check_syntax(
     ref: Ref, holder: ConfigMap | Secret, resources: Mapping[str, Any] | None
 ) -> Iterator[str]:
-    """Say which entries cannot be parsed; `resources` are None for templates of an event."""
+    """Yield entries with a syntax error; `resources` are None for templates of an event."""
     with suppress(InvalidError):
         for entry, text in sorted(entries_of(holder).items()):
             name, secret = f"{holder.place}/{entry}", isinstance(holder, Secret)
@@ -98,23 +97,23 @@ def _no_templates(
                 yield f"{ref} cannot be rendered: {said}"
 
 
-def _literal(ref: Ref, holder: ConfigMap | Secret, action: str, cure: str) -> str:
+def _describe_literal(ref: Ref, holder: ConfigMap | Secret, action: str, cure: str) -> str:
     shown = action if len(action) <= _SHOWN else f"{action[:_SHOWN]}…"
     said = "has an action" if isinstance(holder, Secret) else f"says '{{{{ {shown} }}}}'"
     return f"{ref} {said}, which is deployed as it is; if a template is meant, {cure}"
 
 
-def _actions(holder: ConfigMap | Secret) -> list[str]:
-    """Return what stands in actions, without the texts in them: these may be for later."""
+def _list_actions(holder: ConfigMap | Secret) -> list[str]:
+    """Return the actions without their string literals, which may be templates for later."""
     try:
         written = entries_of(holder).values()
     except InvalidError:
         return []
-    return [_ESCAPED.sub('""', found) for text in written for found in _found_actions(text)]
+    return [_ESCAPED.sub('""', found) for text in written for found in _scan_actions(text)]
 
 
-def _found_actions(text: str) -> Iterator[str]:
-    """Yield what stands between braces, comments left out, in time in proportion to the text."""
+def _scan_actions(text: str) -> Iterator[str]:
+    """Yield the actions of a text without comments, in linear time."""
     start = text.find("{{")
     while start >= 0:
         end = text.find("}}", start + 2)
@@ -128,7 +127,7 @@ def _found_actions(text: str) -> Iterator[str]:
 
 def _has_action(value: object) -> bool:
     if isinstance(value, str):
-        return next(_found_actions(value), None) is not None
+        return next(_scan_actions(value), None) is not None
     if isinstance(value, Mapping):
         return any(_has_action(each) for pair in value.items() for each in pair)
     return isinstance(value, list | tuple) and any(map(_has_action, value))

@@ -1,4 +1,4 @@
-"""The ledger as a timeline: which lines, by event or as they come."""
+"""The event log as a timeline, by event or by time."""
 
 from __future__ import annotations
 
@@ -10,84 +10,81 @@ from typing import Any
 
 from msgspec import Struct
 
-from bellhop.core.generated_names import profile_kind, profile_place
-from bellhop.diagnosis.overview import object_name
-from bellhop.state.event_log import hours_between
-from bellhop.state.record import Entry
+from bellhop.core.identity import profile_kind, profile_place
+from bellhop.diagnosis.names import object_name
+from bellhop.state.event_log import Entry, hours_between
 from bellhop.state.records import Records
 
 _POLL = 0.2
 _OVERLAP = timedelta(seconds=2)
 """A worker notes a line at a time it read a moment before: later lines may be there already."""
 
-_MOST_FOLLOWED = 10_000
+_MAX_FOLLOWED = 10_000
 
-_WHOLE = timedelta(seconds=10)
-"""How far before the first line that is shown the rest of its event is looked for."""
+_EVENT_SPAN = timedelta(seconds=10)
+"""Time before the first selected entry in which entries of its event are read."""
 
 
 class Filter(Struct, frozen=True):
-    """Which lines; what is empty asks nothing."""
+    """Selects entries of the event log; an empty field selects all."""
 
     trace: str = ""
     cluster: str = ""
     source: str = ""
 
     def takes(self, entry: Entry) -> bool:
-        """Say whether a line is asked for."""
         return self.reaches(entry) and self.source in ("", entry.context.get("source"))
 
     def reaches(self, entry: Entry) -> bool:
-        """Say whether a line is asked for, whichever source it follows from."""
+        """Return whether an entry is selected, regardless of its source."""
         return entry.trace.startswith(self.trace) and self.cluster in ("", entry.cluster)
 
 
-def lines(
+def read_day(
     records: Records, day: str, *, after: str = "", cluster: str = ""
 ) -> Iterator[tuple[str, Entry]]:
-    """Yield a day's (YYYY-MM-DD) lines by time, each with its mark, of one or all clusters."""
+    """Yield (key, entry) of a day (YYYY-MM-DD) in order, of one or all clusters."""
     for hour in (f"{day}T{number:02}" for number in range(24)):
         if hour >= after[: len(hour)]:
-            yield from _hour(records, hour, after, cluster)
+            yield from _read_hour(records, hour, after, cluster)
 
 
-def read(records: Records, since: datetime, cluster: str = "") -> Iterator[tuple[str, Entry]]:
-    """Yield the lines since a moment, by time, each with its mark, of one or all clusters."""
+def read_since(records: Records, since: datetime, cluster: str = "") -> Iterator[tuple[str, Entry]]:
+    """Yield (key, entry) since a moment in order, of one or all clusters."""
     mark = since.isoformat(timespec="microseconds")
     for hour in hours_between(since, records.clock.now()):
-        yield from _hour(records, hour, mark, cluster)
+        yield from _read_hour(records, hour, mark, cluster)
 
 
-def last(
-    records: Records, since: datetime, wanted: Filter, limit: int, cluster: str = ""
+def read_last(
+    records: Records, since: datetime, criteria: Filter, limit: int, cluster: str = ""
 ) -> list[Entry]:
-    """Return the last lines since a moment that are asked for, and others of their events.
+    """Return the last selected entries since a moment, and other entries of their events.
 
-    What an event has more than a few seconds before the first of them is not looked for.
+    Entries more than a few seconds before the first selected one are left out.
     """
     found: list[Entry] = []
     chosen: set[tuple[str, str]] = set()
     taken = 0
     mark = since.isoformat(timespec="microseconds")
     for hour in reversed(hours_between(since, records.clock.now())):
-        for _, entry in _hour(records, hour, mark, cluster, backwards=True):
-            if taken >= limit and entry.at < found[-1].at - _WHOLE:
+        for _, entry in _read_hour(records, hour, mark, cluster, backwards=True):
+            if taken >= limit and entry.at < found[-1].at - _EVENT_SPAN:
                 return found[::-1]
-            if taken < limit and wanted.takes(entry):
-                chosen.add(_event(entry))
+            if taken < limit and criteria.takes(entry):
+                chosen.add(_event_key(entry))
                 taken += 1
-            if taken < limit or _event(entry) in chosen:
+            if taken < limit or _event_key(entry) in chosen:
                 found.append(entry)
     return found[::-1]
 
 
-def tells_of(records: Records, since: datetime, cluster: str) -> bool:
-    """Say whether there is a line of a cluster since a moment."""
+def has_entries(records: Records, since: datetime, cluster: str) -> bool:
     hours = hours_between(since, records.clock.now())
     return any(cluster in records.ledger.clusters(hour) for hour in hours)
 
 
-def _hour(
+def _read_hour(
     records: Records, hour: str, after: str, cluster: str, *, backwards: bool = False
 ) -> Iterator[tuple[str, Entry]]:
     clusters = [cluster] if cluster else records.ledger.clusters(hour)
@@ -96,51 +93,51 @@ def _hour(
 
 
 def follow(records: Records, since: datetime, cluster: str = "") -> Iterator[Entry]:
-    """Yield the lines since a moment, and every one that comes, for ever."""
-    told: dict[str, datetime] = {}
+    """Yield entries since a moment, and new ones without end."""
+    seen: dict[str, datetime] = {}
     while True:
-        for mark, entry in read(records, since, cluster):
-            if mark not in told:
-                told[mark] = entry.at
+        for mark, entry in read_since(records, since, cluster):
+            if mark not in seen:
+                seen[mark] = entry.at
                 yield entry
-        newest = max(told.values(), default=since)
+        newest = max(seen.values(), default=since)
         since = max(since, newest - _OVERLAP)
-        told = {mark: at for mark, at in told.items() if at >= since}
+        seen = {mark: at for mark, at in seen.items() if at >= since}
         time.sleep(_POLL)
 
 
-def blocks(entries: Iterable[Entry], wanted: Filter) -> Iterator[list[Entry]]:
-    """Group lines by their event; a block counts if one of its lines is asked for.
+def group_entries(entries: Iterable[Entry], criteria: Filter) -> Iterator[list[Entry]]:
+    """Group entries by their event; yield the groups with a selected entry.
 
-    What no ring caused, sweeps and declarations, is grouped by the object concerned.
+    Entries without an event, of resyncs and applied manifests, are grouped by object.
     """
     grouped: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        grouped.setdefault(_event(entry), []).append(entry)
+        grouped.setdefault(_event_key(entry), []).append(entry)
     for block in grouped.values():
-        if any(wanted.takes(entry) for entry in block):
+        if any(criteria.takes(entry) for entry in block):
             yield block
 
 
-def chosen(entries: Iterable[Entry], wanted: Filter) -> Iterator[Entry]:
-    """Yield the lines that are asked for as they come, of a source what follows from it, too."""
+def select_entries(entries: Iterable[Entry], criteria: Filter) -> Iterator[Entry]:
+    """Yield the selected entries, and those that follow from entries of a selected source."""
     following: dict[str, None] = {}
     for entry in entries:
-        if wanted.takes(entry):
-            if wanted.source:
+        if criteria.takes(entry):
+            if criteria.source:
                 following[entry.trace] = None
             yield entry
-        elif entry.trace and entry.trace in following and wanted.reaches(entry):
+        elif entry.trace and entry.trace in following and criteria.reaches(entry):
             yield entry
-        if len(following) > _MOST_FOLLOWED:
+        if len(following) > _MAX_FOLLOWED:
             del following[next(iter(following))]
 
 
-def _event(entry: Entry) -> tuple[str, str]:
+def _event_key(entry: Entry) -> tuple[str, str]:
     if entry.trace:
         return entry.trace, ""
-    about = f"{entry.object} {profile_of(entry)}".strip()
-    # What is about nothing stands for itself.
+    about = f"{entry.object} {format_profile(entry)}".strip()
+    # An entry about nothing is a group by itself.
     return "", about or f"{entry.at} {entry.cluster} {entry.detail}"
 
 
@@ -148,8 +145,8 @@ _EVENTS = {"rang": "changed", "gone": "deleted"}
 """Names that users know for entries, where records have another word."""
 
 
-def row(entry: Entry) -> dict[str, Any]:
-    """Return a line for programs; `what` and `sinceRingMs` are former names, for one release."""
+def make_row(entry: Entry) -> dict[str, Any]:
+    """Return an entry for programs; `what` and `sinceRingMs` are former names, for one release."""
     elapsed = entry.context.get("since_ring_ms")
     return {
         "time": entry.at.isoformat(timespec="microseconds"),
@@ -166,12 +163,10 @@ def row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def beginning(records: Records, ago: timedelta) -> datetime:
-    """Return the moment a while ago."""
+def find_start(records: Records, ago: timedelta) -> datetime:
     return (records.clock.now() - ago).astimezone(UTC)
 
 
-def profile_of(entry: Entry) -> str:
-    """Name the profile that a line is about, if any."""
+def format_profile(entry: Entry) -> str:
     profile = entry.context.get("profile")
     return f"{profile_kind(profile)} {profile_place(profile)}" if profile else ""

@@ -1,7 +1,7 @@
-"""One document that somebody wrote, and where in it everything stands.
+"""A document that a user wrote, with the line of each field.
 
-What is read back from the store is a document too, without lines. The stages that read nothing
-else do not pay for the YAML library: it is loaded by the first text.
+A manifest read from the store is a document too, without lines. The YAML library is loaded by the
+first text, so that stages that read only the store start without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LARGEST = 16 * 1024 * 1024
 
 
 class Bounds(NamedTuple):
-    """What a text may hold, aliases expanded: small texts can be large trees.
+    """Limits of a text, with aliases expanded: small texts can be large trees.
 
     The largest definitions that people apply have some 30,000 values each.
     """
@@ -69,7 +69,7 @@ class Document:
         """Find the line of a field, or of its nearest parent that was written down."""
         if self.node is None:
             return self.line
-        from bellhop.documents.yaml_reader import line_under  # noqa: PLC0415 - the node came from there
+        from bellhop.documents.yaml_nodes import line_under  # noqa: PLC0415 - the node came from there
 
         return line_under(self.node, path) or self.line
 
@@ -126,6 +126,6 @@ def read_documents(
 
 def dump(data: Any) -> str:
     """Write YAML for people: keys in their order, long texts as blocks, no aliases."""
-    from bellhop.documents import yaml_reader as reading  # noqa: PLC0415 - most that is read is never shown
+    from bellhop.documents import yaml_writer  # noqa: PLC0415 - most that is read is never shown
 
-    return reading.write(data)
+    return yaml_writer.write(data)

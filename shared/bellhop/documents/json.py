@@ -1,4 +1,4 @@
-"""JSON from strangers: what every later step can carry, or nothing.
+"""JSON of untrusted senders: values that every later step can carry.
 
 Python's reader takes more than JSON, and more than other steps can write again: NaN and Infinity,
 halves of characters, numbers of thousands of digits, and nesting up to the last stack frame.
@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from bellhop.core.nesting import DEEPEST, exceeds_depth
+from bellhop.core.digest import DEEPEST, exceeds_depth
 from bellhop.errors import InvalidError
 
 _DIGITS = 20

@@ -1,16 +1,15 @@
-"""Which objects an EventSource with a service account may match: those that it may get and list.
+"""Access reviews: the objects that an EventSource with a service account may get and list.
 
-    evaluate: not known of late ─► ask ─► the cluster answers ─► permit ─► evaluate again
-    sweep: every permit is asked for again ─► it changed ─► all that it is about is evaluated
-    rights are given by a RoleRequest ─► a sweep, seconds later
+    evaluate: no recent review ─► request one ─► the cluster answers ─► review ─► evaluate again
+    resync: every review is requested again ─► it changed ─► its objects are evaluated
+    a RoleRequest grants rights ─► a resync, seconds later
 
-Evaluate talks to no cluster: it reads permits, which count for a minute. Until one is there nothing
-new matches, and what matched stays. The account itself is asked, by SelfSubjectAccessReviews that
-are made as it: whatever authorises in the cluster answers, RBAC or a cloud's own, where the lists
-of a SelfSubjectRulesReview may be incomplete. First for all namespaces together: where it may list
-these, no more is asked.
+Evaluate calls no cluster: it reads reviews, which are valid for a minute. Without one, nothing new
+matches, and existing matches stay. The review is a SelfSubjectAccessReview as the account, so that
+any authorizer of the cluster answers; the lists of a SelfSubjectRulesReview may be incomplete. All
+namespaces are reviewed first, and single ones only if that is denied.
 
-A permit says whether those were told whom its change concerns: who comes after a death tells them.
+A review says whether its change was published; after a death the next worker publishes it.
 """
 
 from __future__ import annotations
@@ -26,19 +25,18 @@ from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
 from bellhop.core.gvk import GVK, ObjectKey, Resource
 from bellhop.errors import BellhopError, StaleError, TemporaryError
-from bellhop.ports.access import Access
-from bellhop.ports.kube import Kube
+from bellhop.ports.kube import Access, Kube
 from bellhop.ports.store import ABSENT
 from bellhop.state.concurrency import until_written
+from bellhop.state.match import AccessReview
 from bellhop.state.messages import Evaluate, Publisher, ReviewAccess
-from bellhop.state.record import AccessReview
 from bellhop.state.records import Records
 
 FRESH = timedelta(minutes=1)
-"""How long a permit counts."""
+"""Time for which a review is valid."""
 
 _LATE = timedelta(minutes=10)
-"""How long it counts for who had it asked for, where queues are long: else it would never count."""
+"""Time for which a review is valid for the message that requested it, if queues are long."""
 
 _VERBS = ("get", "list")
 _PAGE = 500
@@ -47,9 +45,9 @@ _PAGE = 500
 def may_see(
     records: Records, cluster: str, account: str, key: ObjectKey, *, asked: bool
 ) -> bool | None:
-    """Say whether an account may see an object; None where nobody knows, or knew too long ago.
+    """Return whether an account may see an object; None if there is no valid review.
 
-    Who `asked` for it is content with an answer that is somewhat older.
+    A message that was `asked` for after a review accepts an older one.
     """
     now, longest = records.clock.now(), _LATE if asked else FRESH
     known = True
@@ -63,7 +61,7 @@ def may_see(
 
 
 class AccessReviewer:
-    """Asks clusters what service accounts may see, and tells evaluate what changed."""
+    """Reviews the access of service accounts, and publishes the objects that a change concerns."""
 
     def __init__(
         self, records: Records, catalogs: Catalogs, access: Access, publisher: Publisher
@@ -74,40 +72,40 @@ class AccessReviewer:
         self._publisher = publisher
 
     def ask_again(self, catalog: Catalog, cluster: str) -> None:
-        """Have all that is known of a cluster asked for again, and forget what nobody needs.
+        """Request all reviews of a cluster again, and delete those that no source needs.
 
-        What was denied is asked for though it counts: the right may have been given since.
+        A valid denial is requested again, too: the right may have been granted since.
         """
         needed = catalog.accounts_in(cluster)
         asks = [ReviewAccess(cluster, account, str(gvk)) for account, gvk in sorted(needed)]
-        for permit in self._records.permits.of(cluster):
-            if (permit.account, permit.gvk) not in needed:
-                self._records.permits.delete(permit)
+        for review in self._records.permits.of(cluster):
+            if (review.account, review.gvk) not in needed:
+                self._records.permits.delete(review)
                 continue
-            if not permit.allowed and permit.at:
-                self._doubt(permit)
-            if permit.namespace:
+            if not review.allowed and review.at:
+                self._doubt(review)
+            if review.namespace:
                 asks.append(
-                    ReviewAccess(cluster, permit.account, str(permit.gvk), permit.namespace)
+                    ReviewAccess(cluster, review.account, str(review.gvk), review.namespace)
                 )
         self._publisher.publish(asks)
 
-    def _doubt(self, permit: AccessReview) -> None:
-        """Have a denial count no more; who has written anything else meanwhile knows better."""
+    def _doubt(self, review: AccessReview) -> None:
+        """Make a denial invalid, unless another worker has written the review meanwhile."""
         kept = self._records.permits.get(
-            permit.cluster, permit.account, permit.gvk, permit.namespace
+            review.cluster, review.account, review.gvk, review.namespace
         )
-        if kept and kept.value == permit:
+        if kept and kept.value == review:
             with suppress(StaleError):
-                self._records.permits.put(replace(permit, at=None), expect=kept.token)
+                self._records.permits.put(replace(review, at=None), expect=kept.token)
 
     def handle(self, message: ReviewAccess) -> None:
-        """Ask what an account may see, and have evaluated what waits for it.
+        """Review an account's access, and publish the evaluations that wait for it.
 
-        Where the cluster gives no answer, that one is owed is noted: sweeps ask again.
+        If the cluster gives no answer, the review stays pending, and resyncs request it again.
 
         Raises:
-            TemporaryError: it gives none now.
+            TemporaryError: the cluster gives no answer now.
         """
         cluster, gvk = message.cluster, _kind(message.kind)
         record = self._records.clusters.get(cluster)
@@ -120,7 +118,7 @@ class AccessReviewer:
             )
             resource = kube.resource(gvk)
             if resource is None:
-                # What is not served in this version is matched by nobody.
+                # A kind that is not served in this version is matched by no source.
                 return
             self._settle(kube, resource, message)
         except TemporaryError:
@@ -135,7 +133,7 @@ class AccessReviewer:
 
     @until_written("note what '{message.account}' may see")
     def owe(self, message: ReviewAccess, error: str = "") -> None:
-        """Note that who waits for an answer has got none; who gets it tells them.
+        """Record that a requested review has no answer yet; the worker that gets it publishes.
 
         Raises:
             StaleError: other writers keep winning.
@@ -164,29 +162,25 @@ class AccessReviewer:
     def _known(
         self, kube: Kube, resource: Resource, message: ReviewAccess, namespace: str
     ) -> AccessReview:
-        """Return a permit that counts, asked for where there is none, and told to whom it concerns.
-
-        Raises:
-            StaleError: other writers keep winning.
-        """
-        permits, gvk = self._records.permits, resource.gvk
-        kept = permits.get(message.cluster, message.account, gvk, namespace)
+        """Return a valid review, made now if there is none, after its change was published."""
+        reviews, gvk = self._records.permits, resource.gvk
+        kept = reviews.get(message.cluster, message.account, gvk, namespace)
         old, now = kept.value if kept else None, self._records.clock.now()
         fresh = old is not None and _counts(old, now, FRESH) and not old.error
         if old and fresh and old.told:
             return old
         allowed = old.allowed if old and fresh else _allows(kube, resource, namespace)
-        told = old is None or (old.told and old.allowed == allowed)
+        published = old is None or (old.told and old.allowed == allowed)
         at = old.at if old and fresh else now
-        new = AccessReview(message.cluster, message.account, gvk, namespace, allowed, at, told)
-        token = permits.put(new, expect=kept.token if kept else ABSENT)
-        if not told:
-            self._tell(message, namespace)
-            permits.put(replace(new, told=True), expect=token)
+        new = AccessReview(message.cluster, message.account, gvk, namespace, allowed, at, published)
+        token = reviews.put(new, expect=kept.token if kept else ABSENT)
+        if not published:
+            self._publish_evaluations(message, namespace)
+            reviews.mark_published(new, expect=token)
         return new
 
-    def _tell(self, message: ReviewAccess, namespace: str) -> None:
-        """Have all objects evaluated that a permit is about."""
+    def _publish_evaluations(self, message: ReviewAccess, namespace: str) -> None:
+        """Publish the evaluation of all objects that a review concerns."""
         keys = self._keys(message, namespace)
         while some := list(islice(keys, _PAGE)):
             self._publisher.publish(Evaluate(message.cluster, str(key), asked=True) for key in some)
@@ -205,9 +199,9 @@ def _allows(kube: Kube, resource: Resource, namespace: str) -> bool:
     return not kube.rights(checks)
 
 
-def _counts(permit: AccessReview, now: datetime, longest: timedelta) -> bool:
+def _counts(review: AccessReview, now: datetime, longest: timedelta) -> bool:
     # The clocks of two processes may differ, either way.
-    return permit.at is not None and abs(now - permit.at) <= longest
+    return review.at is not None and abs(now - review.at) <= longest
 
 
 def _kind(text: str) -> GVK:

@@ -1,4 +1,4 @@
-"""What a source's aggregatedSelection makes of all that matches: these are the resources then."""
+"""Aggregation: run a source's aggregatedSelection over the objects that match it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from bellhop import luabox
 from bellhop.api.kinds import EventSource
-from bellhop.api.source_names import classifier_of
+from bellhop.api.names import classifier_of
 from bellhop.core.digest import content, digest
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import ScriptError
@@ -36,7 +36,7 @@ class Resource(NamedTuple):
 
 
 class Aggregate(NamedTuple):
-    """What a script returned, in its order: each resource once."""
+    """Result of a script: its resources, in its order, each once."""
 
     resources: tuple[Resource, ...]
     message: str
@@ -51,18 +51,18 @@ def aggregate(
 ) -> Aggregate:
     """Run a source's aggregatedSelection over objects, which may be none.
 
-    Where a Secret is among them no word of the script is told, unless by `quoting`, and what it
-    returns are objects as they were given: nobody could tell which of what it made quotes a value.
+    If a Secret is among them, no message of the script is shown, unless by `quoting`, and the
+    objects are returned as they were: any part that the script made could quote a value.
 
-    Of a classifier's script, which says whether a cluster satisfies it, the one resource is the
+    For a classifier's script, which returns whether a cluster satisfies it, the one resource is the
     classifier, if it does.
 
     Raises:
-        ScriptError: the script fails, breaks out of its limits, or returns what is no resource.
-        TemporaryError: internal error where a Secret was in reach.
+        ScriptError: the script fails, exceeds its limits, or returns something else than resources.
+        TemporaryError: internal error while a Secret was readable.
     """
     secret = any(map(secrecy.holds_values, matching))
-    with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
+    with secrecy.withhold_unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
         limits = for_many(limits, len(matching))
         hidden = secret and not quoting
         resources: tuple[Resource, ...]

@@ -1,14 +1,14 @@
-"""Aggregate: what a source's aggregatedSelection makes of all that matches it in a cluster.
+"""Aggregator: computes a source's selection among all objects that match it in a cluster.
 
-Of a classifier's it is that the cluster satisfies it, or nothing, and of a health check's what is
-not well.
+A classifier's selection is the classifier itself, if the cluster satisfies it; a health check's are
+the unhealthy objects.
 
-evaluate: a match changed ─► aggregate: the matches, and the script ─► selection ─► deploy
-sweep: all was looked at  ─┘
+evaluate: a match changed ─► aggregate: matches and script ─► selection ─► deploy resync: all was
+listed    ─┘
 
-A selection says by a digest what it was made of: of a burst of changes the first message makes it
-anew, and the others find nothing to do. It costs as much as there is that matches, and one event
-that changes no match costs nothing here.
+A selection has a digest of its inputs: in a burst of changes the first message computes it, and the
+others have nothing to do. The cost depends on the number of matches; an event that changes no match
+costs nothing here.
 """
 
 from __future__ import annotations
@@ -24,23 +24,21 @@ from msgspec.structs import replace
 from bellhop import luabox
 from bellhop.api.health_check import AGAIN, HealthSourceSpec
 from bellhop.api.kinds import EventSource
-from bellhop.api.source_names import classifier_of, health_check_of
+from bellhop.api.names import classifier_of, health_check_of
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
-from bellhop.core.digest import digest
+from bellhop.core.digest import digest, exceeds_depth
 from bellhop.core.gvk import ObjectKey
-from bellhop.core.nesting import exceeds_depth
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
 from bellhop.events import aggregation
-from bellhop.events.object_cache import Objects
+from bellhop.events.reports import Objects
 from bellhop.ports.store import ABSENT
-from bellhop.profiles.debounce import Debounce
 from bellhop.state.concurrency import until_settled
-from bellhop.state.delays import assessment_timer
+from bellhop.state.delays import Debounce, assessment_timer
+from bellhop.state.envelope import Envelope
 from bellhop.state.event_recorder import Note, noting
-from bellhop.state.messages import Aggregate as Message
-from bellhop.state.messages import CheckHealth, Envelope, Instantiate, Publisher, UpdateLabels
-from bellhop.state.record import Selected, Selection
+from bellhop.state.match import Selected, Selection
+from bellhop.state.messages import Aggregate, CheckHealth, Instantiate, Publisher, UpdateLabels
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
@@ -48,7 +46,7 @@ MOST_GIVEN = 16 * 1024 * 1024
 """Of all that a script is given, as JSON: in Lua it takes about ten times as much."""
 
 _BARE = "reference"
-"""The digest of what is named alone."""
+"""The digest of an object of which only the name counts."""
 
 _ROUNDS = 8
 _LONGEST = 1024
@@ -60,14 +58,14 @@ class _HeldError(Exception):
 
 
 class _Inputs(Struct, frozen=True):
-    """What decides a selection: a digest of all, and the matches, each in its state."""
+    """Inputs of a selection: a digest of all, and the matches with the digests of their states."""
 
     mark: str
     marks: tuple[tuple[str, str], ...]
 
 
 class Aggregator:
-    """Keeps the selections of sources right, and tells deploy what changed."""
+    """Computes selections, and publishes their changes."""
 
     def __init__(
         self,
@@ -86,24 +84,24 @@ class Aggregator:
         # The list of all objects is a level of its own.
         self._deepest = limits.depth - 1
         self._objects = Objects(records)
-        # However short: who aggregates reads all that matches.
+        # At least the time that reading all matches takes counts.
         self._rests = Debounce(records.clock, timedelta(0))
 
     @until_settled("aggregate '{message.source}' in '{message.cluster}'", _ROUNDS)
-    def handle(self, message: Message) -> bool:
-        """Make a source's selection what its matches say, and tell deploy.
+    def handle(self, message: Aggregate) -> bool:
+        """Compute a source's selection from its matches, and publish its change.
 
-        Matches are read after the selection, and looked at again after it is written: another
-        worker may have read newer ones meanwhile, and have found nothing to write.
+        Matches are read after the selection, and again after it is written: another worker may have
+        read newer matches meanwhile, and found nothing to write.
 
         Raises:
-            StaleError: what matches changes faster than the script can be run over it.
-            TemporaryError: it was run just now; the message comes again when it has rested.
+            StaleError: matches change faster than the script runs.
+            TemporaryError: it ran just now; the message is retried after the pause.
         """
         cluster = message.cluster
         catalog = self._catalogs.current()
         source = self._source(catalog, message)
-        if source is None or not self._is_judged(catalog, source, cluster):
+        if source is None or not self._is_evaluated(catalog, source, cluster):
             return True
         kept = self._found(cluster, source)
         inputs = self._inputs(catalog, source, cluster)
@@ -111,28 +109,28 @@ class Aggregator:
             self._rest(message)
             done = self._make(source, kept, inputs, catalog, message)
         else:
-            done = kept.value.told or self._tell(kept, None, catalog, message)
+            done = kept.value.told or self._publish(kept, None, catalog, message)
         if not done:
             return False
         if inputs == self._inputs(self._catalogs.current(), source, cluster):
             return True
         if self._rests.left((cluster, source.name)):
-            # What came meanwhile is done after the rest, by a message with all its tries.
+            # Requests during the pause are done after it, by a message with all its tries.
             self._publisher.publish([message])
             return True
         return False
 
-    def _source(self, catalog: Catalog, message: Message) -> EventSource | None:
+    def _source(self, catalog: Catalog, message: Aggregate) -> EventSource | None:
         """Return the source if it is in force in the cluster and aggregates."""
         if message.source not in catalog.sources_in(message.cluster):
             return None
         source = catalog.sources[message.source]
         return source if source.aggregation else None
 
-    def _is_judged(self, catalog: Catalog, source: EventSource, cluster: str) -> bool:
-        """Say whether all objects were looked at for the source as it is written.
+    def _is_evaluated(self, catalog: Catalog, source: EventSource, cluster: str) -> bool:
+        """Return whether all objects were evaluated by the source's present specification.
 
-        What is said of some of them alone may be wrong, and the sweep that ends asks again.
+        A selection of only some of them may be wrong, and the resync that ends requests it again.
         """
         health = self._records.health.get(cluster).value
         return health.judgement.get(source.name) == catalog.digest(source.name)
@@ -153,7 +151,7 @@ class Aggregator:
         written = catalog.digest(source.name) if source.name in catalog.sources else ""
         return _Inputs(digest([written, marks]), marks)
 
-    def _rest(self, message: Message) -> None:
+    def _rest(self, message: Aggregate) -> None:
         """Let a source rest that was aggregated just now, so that a burst is one piece of work.
 
         Raises:
@@ -174,9 +172,9 @@ class Aggregator:
         kept: Stored[Selection] | None,
         inputs: _Inputs,
         catalog: Catalog,
-        message: Message,
+        message: Aggregate,
     ) -> bool:
-        """Write a selection anew and tell of it; False if another writer was quicker."""
+        """Compute, write and publish a selection; False if another writer was quicker."""
         begun = self._records.clock.now()
         old = kept.value if kept else Selection(message.cluster, source.name, begun, told=True)
         with noting(self._records, message, message.cluster, "") as note:
@@ -185,7 +183,7 @@ class Aggregator:
             try:
                 new = self._run(source, old, inputs, note)
             except _HeldError:
-                # What is selected stays until that comes back, or is let go.
+                # The selected objects stay until the match is restored or released.
                 return True
             self._rests.begin((message.cluster, source.name), begun)
             news = _shown(new) != _shown(old)
@@ -197,7 +195,7 @@ class Aggregator:
             except StaleError:
                 note.what = ""
                 return False
-        return new.told or self._tell(Stored(new, token), old, catalog, message)
+        return new.told or self._publish(Stored(new, token), old, catalog, message)
 
     def _run(self, source: EventSource, old: Selection, inputs: _Inputs, note: Note) -> Selection:
         """Return the selection as the script makes it; as it was, where the script fails."""
@@ -221,8 +219,8 @@ class Aggregator:
             failed_at=None,
         )
         count = f"{len(new.selected)} of {len(given)}"
-        told = filter(None, (made.message, new.left_out))
-        note.what, note.detail = "selected", ": ".join((count, *told))
+        texts = filter(None, (made.message, new.left_out))
+        note.what, note.detail = "selected", ": ".join((count, *texts))
         if old.made and new.marks == old.marks:
             return new
         return replace(new, since=self._records.clock.now(), told=False)
@@ -230,7 +228,7 @@ class Aggregator:
     def _assess(
         self, source: EventSource, old: Selection, inputs: _Inputs, note: Note
     ) -> Selection:
-        """Return what is not well, as the script says it; an error is told as well as its end."""
+        """Return the unhealthy objects that the script reports; an error of it is one, too."""
         # Not at the top: few clusters are asked by health checks.
         from bellhop.extras.health import assessment  # noqa: PLC0415
 
@@ -240,8 +238,8 @@ class Aggregator:
             made = assessment.assess(source, given, self._limits, known=old.by_key)
         except ScriptError as error:
             note.fail("check_health", error)
-            told = old.told and old.error == str(error)
-            return replace(self._failed(old, error), told=told)
+            published = old.told and old.error == str(error)
+            return replace(self._failed(old, error), told=published)
         if made.again:
             self._look_again(source, old.cluster)
         new = replace(
@@ -264,7 +262,7 @@ class Aggregator:
         return replace(old, made_of="", error=str(error), failed_at=at)
 
     def _look_again(self, source: EventSource, cluster: str) -> None:
-        body = Message(cluster, source.name).message().body
+        body = Aggregate(cluster, source.name).message().body
         at = self._records.clock.now() + AGAIN
         self._records.timers.set(assessment_timer(cluster, source.name), at, body)
 
@@ -350,35 +348,30 @@ class Aggregator:
         return Selected(made.key, mark, since, manifest)
 
     def _put(self, new: Selection, old: Selection, token: str) -> str:
-        """Write a selection, what is selected only where that changed; return its token.
-
-        Raises:
-            StaleError: another writer was quicker.
-        """
+        """Write a selection, with its objects only if these changed; return its token."""
         if old.told and token != ABSENT and new.marks == old.marks:
             return self._records.selections.put_head(new, expect=token)
         return self._records.selections.put(new, expect=token)
 
-    # Telling ----------------------------------------------------------------------------------
+    # Publishing -------------------------------------------------------------------------------
 
-    def _tell(
-        self, kept: Stored[Selection], old: Selection | None, catalog: Catalog, message: Message
+    def _publish(
+        self, kept: Stored[Selection], old: Selection | None, catalog: Catalog, message: Aggregate
     ) -> bool:
-        """Tell deploy of a selection and note it; False if another writer was quicker.
+        """Publish a selection and record that; False if another writer was quicker.
 
-        Without an `old` one that was told, nobody knows what deploy has heard of: it is asked for
-        everything.
+        Without an `old` published selection everything is published, since its state is unknown.
         """
         changed = _changed(old, kept.value) if old and old.told and old.made else None
         self._publisher.publish(self._follow_up(catalog, changed, message))
         try:
-            self._records.selections.put_head(replace(kept.value, told=True), expect=kept.token)
+            self._records.selections.mark_published(kept.value, expect=kept.token)
         except StaleError:
             return False
         return True
 
     def _follow_up(
-        self, catalog: Catalog, changed: list[str] | None, message: Message
+        self, catalog: Catalog, changed: list[str] | None, message: Aggregate
     ) -> Iterator[Envelope]:
         if classifier_of(message.source):
             yield UpdateLabels(message.cluster)
@@ -393,7 +386,7 @@ class Aggregator:
 
 
 def _in_parts(source: EventSource) -> bool:
-    """Say whether a source's script may be given what matches in parts."""
+    """Return whether a source's script may be given what matches in parts."""
     return isinstance(source.spec, HealthSourceSpec) and source.spec.in_parts
 
 
@@ -402,6 +395,5 @@ def _shown(selection: Selection) -> tuple[object, ...]:
 
 
 def _changed(old: Selection, new: Selection) -> list[str]:
-    """Name what came, changed or went."""
     before, after = dict(old.marks), dict(new.marks)
     return [key for key in {**before, **after} if before.get(key) != after.get(key)]

@@ -1,16 +1,16 @@
-"""Guard: what ends in a report beyond a few objects waits until it is known how much that is.
+"""Deletion guard of events: hold ended matches until it is known how many of a report end.
 
-    a match ends ─► the few that ended first ─► withdrawn
-                 └► others ─► held, under a lot ─► quiet for a while ─► weighed ─┬► let go
-                                  │                                             └► too much: stays
-                                  ├► it matches again ─► held no more
-                                  ├► resyncs agree that it is deleted ─► let go
-                                  └► somebody releases the lot ─► let go
+    a match ends ─► one of the few first ─► withdrawn
+                 └► others ─► held, in a batch ─► none for a while ─► checked ─┬► few: released
+                                  │                                          └► too many: stay
+                                  ├► it matches again ─► not held any more
+                                  ├► resyncs confirm the deletion ─► released
+                                  └► a person releases the batch ─► released
 
-A list that lies, a definition that was deleted and takes all its objects along, a selector with a
-typo: what they end comes object by object, each to another worker. Whoever is about to end a match
-notes it first and counts then, so that of any number at once no more than those few slip through.
-An event costs the same however much matches, and however much is held.
+A wrong list, a deleted definition with all its objects, or a typo in a selector end matches object
+by object, each in another worker. A worker records the end first and counts then, so of any number
+at once only the few first are withdrawn. An event costs the same for any number of matches and held
+matches.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from bellhop.api.source_names import health_check_of
+from bellhop.api.names import health_check_of
 from bellhop.catalog.cache import Catalogs
-from bellhop.core.gvk import CLOUD_EVENT
+from bellhop.catalog.catalog import Catalog
+from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.errors import StaleError
-from bellhop.events.deletion_confirmation import DeletionConfirmation
-from bellhop.events.fan_out import follow_up
-from bellhop.events.object_cache import Objects
-from bellhop.events.records.held_deletions import Staying
+from bellhop.events.records import Staying
+from bellhop.events.reports import Objects, follow_up
 from bellhop.logs import Log
 from bellhop.ports.store import ABSENT
 from bellhop.rendering.deletion_limit import DeletionLimit as Rule
@@ -36,15 +35,73 @@ from bellhop.settings import Settings
 from bellhop.state.concurrency import until_settled, until_written
 from bellhop.state.delays import hold_timer
 from bellhop.state.event_recorder import Nobody, Note, write
+from bellhop.state.match import Cause, HeldDeletion, Match
 from bellhop.state.messages import CheckDeletionGuard as Message
 from bellhop.state.messages import Publisher
-from bellhop.state.record import Cause, HeldDeletion, Match
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 from bellhop.state.timers import SKEW
 
+
+class DeletionConfirmation:
+    """Counts the resyncs since a deletion was held, and checks objects against them.
+
+    too many ended ─► count complete resyncs since ─► enough: release the objects that were
+                                                      deleted before the first ─► count again
+
+    An object that exists and does not match any more waits for a person: every resync evaluates it
+    by the same source, which may be what is wrong.
+    """
+
+    def __init__(self, records: Records, resyncs: int) -> None:
+        self._records = records
+        self._resyncs = resyncs
+
+    @property
+    def is_on(self) -> bool:
+        """Return whether resyncs may release held deletions at all."""
+        return self._resyncs > 0
+
+    def count(self, catalog: Catalog, hold: HeldDeletion) -> HeldDeletion:
+        """Return a hold with the last resync counted, if it is another one and was complete."""
+        ended = self._records.health.get(hold.cluster).value.swept_at
+        last = hold.last or hold.held_at
+        if self.is_reached(hold) or ended is None or last is None or ended <= last:
+            return hold
+        if not self._is_complete(catalog, hold):
+            return hold
+        return replace(hold, sweeps=hold.sweeps + 1, first=hold.first or ended, last=ended)
+
+    def is_reached(self, hold: HeldDeletion) -> bool:
+        """Return whether enough resyncs confirm the deletion, beside the first that was counted.
+
+        The first may have listed before an object was deleted.
+        """
+        return hold.sweeps > self._resyncs
+
+    def is_deleted(self, catalog: Catalog, hold: HeldDeletion, key: ObjectKey) -> bool:
+        """Return whether these resyncs listed an object's kind, and it was deleted by the first."""
+        source = catalog.sources.get(hold.source)
+        if source is None or key.gvk not in source.kinds:
+            return False
+        kept = self._records.observations.get(hold.cluster, key)
+        # A tombstone expires after a week, and an existing object would have been observed.
+        if kept is None or hold.first is None:
+            return kept is None
+        return kept.value.gone and kept.value.seen_at <= hold.first
+
+    def _is_complete(self, catalog: Catalog, hold: HeldDeletion) -> bool:
+        """Return whether the last resync listed each kind of the source, and doubted no list."""
+        source = catalog.sources.get(hold.source)
+        health = self._records.health.get(hold.cluster).value
+        if source is None or health.state != "Healthy" or source.kinds & {*health.unseen}:
+            return False
+        confirmations = self._records.strikes
+        return not any(confirmations.get(hold.cluster, gvk).value for gvk in source.kinds)
+
+
 _LONGEST = 10
-"""Windows that what is not too much waits at most, though more of it ends all the time."""
+"""Windows for which a number below the limit waits at most, while more matches end."""
 
 
 class DeletionGuard:
@@ -65,12 +122,12 @@ class DeletionGuard:
         self._log = log
         self._rule = Rule(settings.hold_from, settings.hold_share)
         self._objects = Objects(records)
-        self._agreement = DeletionConfirmation(records, settings.hold_agreement)
+        self._confirmation = DeletionConfirmation(records, settings.hold_agreement)
 
     # One match ----------------------------------------------------------------------------------
 
-    def keeps(self, match: Match) -> bool:
-        """Say whether a match that is about to end is to be held instead.
+    def must_hold(self, match: Match) -> bool:
+        """Return whether a match that is about to end is to be held instead.
 
         CloudEvents end by what they say themselves, or by their time: that was asked for. And what
         a health check asked for takes nothing away when it ends.
@@ -88,40 +145,40 @@ class DeletionGuard:
         there = self._records.matches.count(cluster, source, most=self._rule.least)
         return self._rule.heeds(there + ended - 1)
 
-    def stand(self, match: Match, cause: Cause, *, anew: bool) -> None:
-        """See that a match that is held is let go some day: note it, and have it weighed.
+    def record_hold(self, match: Match, cause: Cause, *, again: bool) -> None:
+        """Record a held match in its batch, and have the batch checked.
 
-        Who takes a hold for empty and deletes it looks again, and so does this: one of the two
-        sees the other.
+        A worker that deletes an empty hold reads again afterwards, and so does this one: at least
+        one of them sees the other.
         """
         lot, token = self._hold(match, cause).lot, ""
-        if anew or not self._records.holds.token(match):
+        if again or not self._records.holds.token(match):
             state = self._objects.newest(match.cluster, match.source, match.key)
             with suppress(StaleError):
-                token = self._records.holds.stay(match, lot, state, anew=anew)
+                token = self._records.holds.stay(match, lot, state, again=again)
         self._hold(match, cause)
         kept = self._records.matches.get(match.cluster, match.source, match.key)
         if token and not (kept and kept.value.held):
             # It came back meanwhile.
             with suppress(StaleError):
-                self._leave(match, token)
+                self._delete_held(match, token)
 
     def retain(self, match: Match, cause: Cause) -> bool:
-        """Hold a match that is about to be deleted, if it is to be; say whether it stays."""
+        """Hold a match that is about to be deleted, if it is to be; return whether it stays."""
         if match.held:
             if not self._records.holds.token(match):
-                # Who held it died before that was noted.
-                self.stand(match, cause, anew=False)
+                # The worker that held it died before it recorded that.
+                self.record_hold(match, cause, again=False)
             return True
-        if not match.matching or not self.keeps(match):
+        if not match.matching or not self.must_hold(match):
             return False
         kept = self._records.matches.get(match.cluster, match.source, match.key)
         with suppress(StaleError):
-            # Whoever has written it meanwhile has judged it.
+            # A worker that has written it meanwhile has evaluated it.
             if kept and kept.value.matching:
                 held = replace(kept.value, held=True)
                 self._records.matches.put(held, expect=kept.token)
-                self.stand(held, cause, anew=True)
+                self.record_hold(held, cause, again=True)
         return True
 
     def clear(self, match: Match) -> None:
@@ -129,11 +186,11 @@ class DeletionGuard:
         token = self._records.holds.token(match)
         if token:
             with suppress(StaleError):
-                self._leave(match, token)
+                self._delete_held(match, token)
         if not self._records.holds.count(match.cluster, match.source, most=1):
             self._publisher.publish([Message(match.cluster, match.source)])
 
-    def _leave(self, match: Match, token: str) -> None:
+    def _delete_held(self, match: Match, token: str) -> None:
         self._records.holds.leave(match.cluster, match.source, match.key, expect=token)
 
     @until_written("hold '{match.key}'")
@@ -166,16 +223,16 @@ class DeletionGuard:
     # A report -----------------------------------------------------------------------------------
 
     @until_settled("check the deletion guard of '{message.source}' in '{message.cluster}'")
-    def weigh(self, message: Message) -> bool:
-        """Let go what is released, and decide about the rest once no more ends.
+    def check(self, message: Message) -> bool:
+        """Withdraw released matches, and decide about the others once no more end.
 
         Raises:
-            StaleError: others write it all the time.
+            StaleError: other writers change the hold all the time.
         """
         kept = self._records.holds.get(message.cluster, message.source)
         if kept is None:
             return True
-        if not self._let_go(kept.value):
+        if not self._withdraw_released(kept.value):
             self._publisher.publish([message])
             return True
         with suppress(StaleError):
@@ -183,21 +240,17 @@ class DeletionGuard:
         return False
 
     def _settle(self, kept: Stored[HeldDeletion]) -> bool:
-        """Bring a hold up to date; False if more is to be let go.
-
-        Raises:
-            StaleError: another writer was quicker.
-        """
+        """Update a hold; False if more matches are to be released."""
         hold, now = kept.value, self._records.clock.now()
         count = self._records.holds.count(hold.cluster, hold.source)
         if not count:
             self._close(kept)
             return True
         if hold.held_at and self._rule.is_on:
-            return self._heed_sweeps(kept)
+            return self._count_resyncs(kept)
         ended, of = count + hold.gone, self._size(hold, count)
         if self._rule.exceeds(ended, of):
-            self._keep(kept, count)
+            self._hold_until_confirmed(kept, count)
             return True
         if self._rule.is_on and now < hold.until <= now + self._settings.hold_window + SKEW:
             self._set_timer(hold)
@@ -207,12 +260,12 @@ class DeletionGuard:
             self._set_timer(later)
             self._records.holds.put(later, expect=kept.token)
             return True
-        free = released(hold, now, self._settings.hold_window)
+        free = release_batch(hold, now, self._settings.hold_window)
         self._records.holds.put(free, expect=kept.token)
         return False
 
     def _size(self, hold: HeldDeletion, count: int) -> int:
-        """Count as much of a report as tells whether what ended is much of it."""
+        """Count as many matches of a report as the limit needs."""
         if not self._rule.is_on:
             return 0
         most = self._rule.needed(count + hold.gone)
@@ -220,10 +273,10 @@ class DeletionGuard:
         return there + hold.gone
 
     def _may_grow(self, hold: HeldDeletion, ended: int, of: int) -> bool:
-        """Say whether more is about to end, as far as one waits for it.
+        """Return whether to wait for more ends.
 
-        Where a few ring all the time it would never be quiet; a sweep, and a declaration, end all
-        that they end one after the other, however slowly it is judged.
+        Single deletions by events may never pause; a resync, or a changed source, ends all matches
+        that it ends one after the other, however slowly they are evaluated.
         """
         patience = _LONGEST * self._settings.hold_window
         steady = hold.cause == "rings" and self._rule.is_little(ended, of)
@@ -241,13 +294,13 @@ class DeletionGuard:
             with suppress(StaleError):
                 self._records.holds.put(hold, expect=ABSENT)
 
-    def _keep(self, kept: Stored[HeldDeletion], count: int) -> None:
+    def _hold_until_confirmed(self, kept: Stored[HeldDeletion], count: int) -> None:
         hold, now = kept.value, self._records.clock.now()
         of = self._records.matches.count(hold.cluster, hold.source) + hold.gone
-        self._wait_for_sweeps(hold)
+        self._set_resync_timer(hold)
         self._records.holds.put(replace(hold, of=of, held_at=now), expect=kept.token)
-        sweeps = self._settings.hold_agreement
-        agree = f" {sweeps} resyncs agree that they are deleted," if sweeps else ""
+        resyncs = self._settings.hold_agreement
+        agree = f" {resyncs} resyncs agree that they are deleted," if resyncs else ""
         detail = (
             f"{count + hold.gone} of {of} objects that matched '{hold.source}' ended at once;"
             f" {count} are held until they match again,{agree} or `bellhop release` releases them"
@@ -256,44 +309,41 @@ class DeletionGuard:
         note = Note("held", detail, context={"source": hold.source})
         write(self._records, Nobody(), hold.cluster, "", note)
 
-    # What sweeps agree on -----------------------------------------------------------------------
+    # Confirmation by resyncs ---------------------------------------------------------------------
 
-    def _wait_for_sweeps(self, hold: HeldDeletion) -> None:
-        if self._agreement.is_on:
+    def _set_resync_timer(self, hold: HeldDeletion) -> None:
+        if self._confirmation.is_on:
             self._set_timer(hold, self._records.clock.now() + self._settings.sweep_interval)
 
-    def _heed_sweeps(self, kept: Stored[HeldDeletion]) -> bool:
-        """Count the last sweep; once enough agree, let go what was gone before, for a turn.
+    def _count_resyncs(self, kept: Stored[HeldDeletion]) -> bool:
+        """Count the last resync; once enough confirm, withdraw matches for as long as a turn lasts.
 
-        Say whether that is all for now.
-
-        Raises:
-            StaleError: another writer was quicker.
+        Return whether that is all for now.
         """
         old, catalog = kept.value, self._catalogs.current()
-        if not self._agreement.is_on:
+        if not self._confirmation.is_on:
             return True
-        hold = self._agreement.counted(catalog, old)
-        self._wait_for_sweeps(hold)
-        if not self._agreement.is_reached(hold):
+        hold = self._confirmation.count(catalog, old)
+        self._set_resync_timer(hold)
+        if not self._confirmation.is_reached(hold):
             if hold != old:
                 self._records.holds.put(hold, expect=kept.token)
             return True
         begun = self._records.clock.now()
         for each in self._records.holds.staying(hold.cluster, hold.source, after=hold.looked):
-            if self._agreement.is_over(catalog, hold, each.key):
+            if self._confirmation.is_deleted(catalog, hold, each.key):
                 self._withdraw(hold, each, "resyncs agree that it is deleted")
             if self._records.clock.now() - begun > self._settings.turn:
                 self._records.holds.put(replace(hold, looked=str(each.key)), expect=kept.token)
                 self._publisher.publish([Message(hold.cluster, hold.source)])
                 return True
-        self._records.holds.put(_uncounted(hold), expect=kept.token)
+        self._records.holds.put(_reset_count(hold), expect=kept.token)
         return False
 
-    # What goes ----------------------------------------------------------------------------------
+    # Withdrawals --------------------------------------------------------------------------------
 
-    def _let_go(self, hold: HeldDeletion) -> bool:
-        """Withdraw what is held under another lot; say whether that was all."""
+    def _withdraw_released(self, hold: HeldDeletion) -> bool:
+        """Withdraw the held matches of former batches; return whether that was all."""
         begun = self._records.clock.now()
         for each in self._records.holds.staying(hold.cluster, hold.source):
             if each.lot == hold.lot:
@@ -304,17 +354,17 @@ class DeletionGuard:
         return True
 
     def _withdraw(self, hold: HeldDeletion, staying: Staying, why: str) -> None:
-        """End a match, tell deploy, and forget that it was held, in this order.
+        """End a match, publish that, and delete the record that it was held, in this order.
 
         Raises:
-            StaleError: another judges it just now.
+            StaleError: another worker evaluates it just now.
         """
         cluster, source, key = hold.cluster, hold.source, staying.key
         kept = self._records.matches.get(cluster, source, key)
         if kept:
             self._end(kept, why)
         with suppress(StaleError):
-            # It may have come back, and ended anew.
+            # It may match again, and have ended again.
             self._records.holds.leave(cluster, source, key, expect=staying.token)
 
     def _end(self, kept: Stored[Match], why: str) -> None:
@@ -324,20 +374,20 @@ class DeletionGuard:
             token = self._records.matches.put(match, expect=token)
         if match.matching or match.error:
             return
-        # Who died here before has not told.
+        # A worker that died here before has not published it.
         self._publisher.publish(follow_up(self._catalogs.current(), match, Nobody()))
         with suppress(StaleError):
-            # Whoever has written it meanwhile tells of it.
+            # A worker that has written it meanwhile publishes it.
             self._records.matches.delete(match.cluster, match.source, match.key, expect=token)
         note = Note("unmatched", why, context={"source": match.source})
         write(self._records, Nobody(), match.cluster, str(match.key), note)
 
 
-def released(hold: HeldDeletion, now: datetime, window: timedelta) -> HeldDeletion:
-    """Return a hold under which all that was held until now is let go, and what follows stays."""
+def release_batch(hold: HeldDeletion, now: datetime, window: timedelta) -> HeldDeletion:
+    """Return a hold that releases all matches held until now; later ones are held."""
     free = replace(hold, lot=uuid.uuid4().hex, since=now, until=now + window)
-    return replace(_uncounted(free), gone=0, counted=0, of=0, held_at=None)
+    return replace(_reset_count(free), gone=0, counted=0, of=0, held_at=None)
 
 
-def _uncounted(hold: HeldDeletion) -> HeldDeletion:
+def _reset_count(hold: HeldDeletion) -> HeldDeletion:
     return replace(hold, sweeps=0, first=None, last=None, looked="")

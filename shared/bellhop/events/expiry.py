@@ -1,8 +1,8 @@
-"""CloudEvents whose time is over: they are withdrawn as what is gone, where their source says so.
+"""Expiry of CloudEvents: they count as deleted after the time that their source sets.
 
-  an event is judged ─► a timer is set for its end ─► it is judged then ─► it is buried, and judged
+  an event is evaluated ─► a timer is set for its end ─► evaluated then ─► buried, and evaluated
 
-The timer only asks: whoever judges an event says whether its time is over.
+The timer only requests an evaluation, which decides whether the time is over.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from bellhop.catalog.catalog import Catalog
 from bellhop.core.gvk import CLOUD_EVENT
 from bellhop.rendering.observation import bury
+from bellhop.state.match import Observation
 from bellhop.state.messages import Evaluate
-from bellhop.state.record import Observation
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 from bellhop.state.timers import SKEW
@@ -25,15 +25,15 @@ _AGAIN = timedelta(minutes=1)
 
 
 class Expiry:
-    """Ends what is kept of CloudEvents, by the annotation of their sources."""
+    """Expires CloudEvents by the annotation of their sources."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
 
     def heed(self, catalog: Catalog, seen: Stored[Observation]) -> Stored[Observation]:
-        """Return what is known of an object; a CloudEvent is buried once its time is over.
+        """Return an observation; a CloudEvent whose time is over is buried first.
 
-        Before that it is seen to that it is judged then.
+        Before that time a timer is set for it.
         """
         event = seen.value
         source = catalog.sources.get(event.key.namespace)

@@ -1,8 +1,8 @@
-"""Whether an object matches a source: its selectors in turn, each with its script and rules."""
+"""Match rules: a source's selectors in turn, each with its script and CEL rules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,11 +10,10 @@ from msgspec import Struct
 
 from bellhop import celbox, luabox
 from bellhop.api.kinds import EventSource
-from bellhop.api.source import MessageSelector, ResourceSelector
+from bellhop.api.source import LabelFilter, MessageSelector, ResourceSelector
 from bellhop.core.digest import content, digest
 from bellhop.core.gvk import CLOUD_EVENT, GVK
 from bellhop.errors import ScriptError
-from bellhop.events.criteria import Traits, passes, selects
 from bellhop.rendering import secrecy
 from bellhop.rendering.cloud_event_filters import refused, takes
 from bellhop.rendering.cloud_events import event_of
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from bellhop.api.rules import CelRule
 
 _Selector = ResourceSelector | MessageSelector
+
+REFERENCE = "reference"
+"""The digest of an object of which templates see only the name."""
 
 
 class Declined(NamedTuple):
@@ -39,9 +41,9 @@ class Declined(NamedTuple):
 
 
 class Ruling(Struct, frozen=True):
-    """What a source makes of an object, with the message of what was `run` last.
+    """Result of a source for an object, with the message of the script that was `run` last.
 
-    `declined` are the selectors that did not take it, and `taken` is the one that did, by its CEL
+    `declined` has the selectors that did not select it, and `taken` the one that did, by its CEL
     `rule` if that has a name.
     """
 
@@ -57,10 +59,32 @@ class SlowScriptError(ScriptError):
     """A script did not end in its time, or was given none."""
 
 
-class Candidate:
-    """An object that sources judge one after the other; what they all need is made once.
+class Traits(NamedTuple):
+    """The fields of an object that selectors read."""
 
-    Of a CloudEvent scripts and rules are given the event itself.
+    gvk: GVK
+    namespace: Any
+    name: Any
+    labels: Mapping[str, Any]
+    deleted: bool
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> Traits:
+        """Read the fields; a field of a wrong type counts as missing."""
+        metadata = _mapping(obj.get("metadata"))
+        return cls(
+            GVK.of(obj),
+            metadata.get("namespace"),
+            metadata.get("name"),
+            _mapping(metadata.get("labels")),
+            bool(metadata.get("deletionTimestamp")),
+        )
+
+
+class Candidate:
+    """An object that sources evaluate one after the other, with the values that all of them need.
+
+    Scripts and rules get the event itself of a CloudEvent.
     """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
@@ -69,7 +93,11 @@ class Candidate:
         self.traits = Traits.of(manifest)
         self.is_event = self.traits.gvk == CLOUD_EVENT
         self.seen = dict(event_of(manifest) if self.is_event else manifest)
-        self.subject = luabox.Subject(self.seen)
+
+    @cached_property
+    def subject(self) -> luabox.Subject:
+        """Return the object as scripts get it."""
+        return luabox.Subject(self.seen)
 
     @cached_property
     def digest(self) -> str:
@@ -77,29 +105,72 @@ class Candidate:
         return digest(content(self.manifest))
 
 
-def judge(
+def evaluate_rules(
     source: EventSource,
     candidate: Candidate | None,
     limits: luabox.Limits | None,
     *,
     quoting: bool = False,
 ) -> Ruling:
-    """Ask a source's selectors in turn, until one takes the object; None is one that is gone.
+    """Evaluate a source's selectors in turn, until one selects the object; None is a deleted one.
 
-    Without limits no script is run: the first that is to be is slow. Of a script that had a Secret
-    no word is told, unless by `quoting`: for who has it at hand.
+    Without limits no script is run: the first that would run counts as slow. No message of a script
+    that had a Secret is shown, unless by `quoting`, for a user who has the Secret's file.
 
     Raises:
-        SlowScriptError: a script does not end in its time.
-        ScriptError: a script fails, or breaks out of its limits.
-        TemporaryError: internal error where a Secret was in reach.
+        SlowScriptError: a script exceeds its time.
+        ScriptError: a script fails, or exceeds its other limits.
+        TemporaryError: internal error while a Secret was readable.
     """
     if candidate is None:
         return Ruling(matching=False)
     if not candidate.secret or quoting:
         return _ask(source, candidate, limits, secret=False)
-    with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=True):
+    with secrecy.withhold_unforeseen(f"cannot evaluate source '{source.name}'", secret=True):
         return _ask(source, candidate, limits, secret=True)
+
+
+def selects(selector: ResourceSelector, traits: Traits) -> bool:
+    """Return whether a selector's kind, namespace, name and labels select an object.
+
+    An object that is being deleted is selected only with `includeDeletingResources`. The script is
+    not run; an empty namespace, name or label selector selects all.
+    """
+    if traits.gvk != selector.gvk or (traits.deleted and not selector.deleting):
+        return False
+    if selector.namespace and traits.namespace != selector.namespace:
+        return False
+    if selector.name and traits.name != selector.name:
+        return False
+    if selector.selector is not None and not selector.selector.admits(traits.labels):
+        return False
+    return not selector.label_filters or passes(selector.label_filters, traits.labels)
+
+
+def passes(filters: Iterable[LabelFilter], labels: Mapping[str, Any]) -> bool:
+    """Return whether labels pass every filter; a missing label passes Different, as with `!=`."""
+    return all(_passes(entry, labels) for entry in filters)
+
+
+def _passes(entry: LabelFilter, labels: Mapping[str, Any]) -> bool:
+    match entry.operation:
+        case "Equal":
+            return labels.get(entry.key) == entry.value
+        case "Different":
+            return labels.get(entry.key) != entry.value
+        case "Has":
+            return entry.key in labels
+        case "DoesNotHave":
+            return entry.key not in labels
+
+
+def state_digest(source: EventSource, candidate: Candidate) -> str:
+    """Digest the state of a matching object; without collectResources templates see none of it.
+
+    An aggregatedSelection sees all of it, and of a CloudEvent templates do.
+    """
+    whole = source.collect_resources or source.aggregation or candidate.is_event
+    return candidate.digest if whole else REFERENCE
 
 
 def why(ruling: Ruling) -> str:
@@ -186,14 +257,14 @@ def _lacking(lacks: luabox.Lacking | None, *, secret: bool) -> str:
 
 
 def _is_asked(selector: _Selector, candidate: Candidate) -> bool:
-    """Say whether a selector takes an object before its script and rules are asked."""
+    """Return whether a selector takes an object before its script and rules are asked."""
     if isinstance(selector, MessageSelector):
         return takes(selector.criterion, candidate.seen)
     return selects(selector, candidate.traits)
 
 
 class _Ruled(NamedTuple):
-    """Which rule `holds`, if any, and what there is to say of them."""
+    """Result of CEL rules: the one that `holds`, if any, and a message."""
 
     holds: str
     said: str
@@ -210,7 +281,7 @@ def _by_rules(
     *,
     secret: bool,
 ) -> _Ruled:
-    """Ask rules in turn until one holds; one that fails does not, and is told of."""
+    """Evaluate rules in turn until one holds; one that fails does not, and is reported."""
     if limits is None:
         raise SlowScriptError("the rules take long", name=name)
     failed = []
@@ -251,3 +322,7 @@ def _run(
 @lru_cache(maxsize=4096)
 def _compile(text: str, name: str, limits: luabox.Limits) -> luabox.Script:
     return luabox.Script(text, name=name, limits=limits)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""What Lua, CEL and RE2 have against what they are to run, before any of it is run."""
+"""Checks of Lua, CEL and regular expressions before any of them is run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def objections(declared: EventSource | Classifier | HealthCheck) -> Iterator[tup
         yield from _objections(declared)
         return
     if isinstance(declared, HealthCheck):
-        # Of the flat form the script is looked at as it was written, without what is put behind it.
+        # A flat script is checked as it was written, without the call that is appended to it.
         if declared.spec.script:
             yield from _of_scripts([(("spec", "script"), declared.spec.script)], declared.name)
             return
@@ -99,11 +99,11 @@ def _of_rules(rules: Iterable[tuple[Path, CelRule]]) -> Iterator[tuple[Path, str
 
 
 def of_holder(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
-    """Yield which entries of a ConfigMap or Secret are to be scripts and are none, and why.
+    """Yield the entries of a ConfigMap or Secret that should be scripts and are not, with reasons.
 
-    Of one that is rendered first nobody knows yet, and of a Secret nothing is quoted.
+    Entries that are rendered first are unknown, and nothing of a Secret is quoted.
     """
-    from bellhop.rendering.event_contents import INSTANTIATE, entries_of  # noqa: PLC0415 - few write so
+    from bellhop.rendering.inputs import INSTANTIATE, entries_of  # noqa: PLC0415 - few write so
 
     if LUA not in holder.annotations or INSTANTIATE in holder.annotations:
         return
@@ -118,9 +118,9 @@ def of_holder(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
 
 
 def declaring(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
-    """Yield which entries of a ConfigMap or Secret hold declarations, which nobody would read."""
-    from bellhop.rendering.event_contents import entries_of  # noqa: PLC0415 - few write so
-    from bellhop.rendering.manifests import declaration_in  # noqa: PLC0415 - for `apply` alone
+    """Yield the entries of a ConfigMap or Secret with manifests that only `bellhop apply` reads."""
+    from bellhop.rendering.inputs import entries_of  # noqa: PLC0415 - few write so
+    from bellhop.rendering.manifests import declaration_in  # noqa: PLC0415 - for `apply` only
 
     try:
         entries = entries_of(holder)

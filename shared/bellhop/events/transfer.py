@@ -1,10 +1,10 @@
-"""Moves a report to the source that takes its place, so that a rename withdraws nothing.
+"""Transfer of a report to the source that replaces its source, so that a rename withdraws nothing.
 
-    the new source's trail and match are written ─► the manifests ─► sweep ─► evaluated as usual
+    the new source's index and match are written ─► the manifests ─► resync ─► evaluated as usual
 
-No worker has evaluated a source that was in force nowhere: that it has no match yet says nothing.
-Until it is evaluated it counts as matching what the source matched that its trigger named before.
-The matches are written before the manifests: no worker reads them until the source is in force.
+A new source has no match only because no worker has evaluated it. Until then it counts as matching
+the objects that the trigger's former source matched. The matches are written before the manifests:
+no worker reads them until the source is in force.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from bellhop.catalog.catalog import Catalog
 from bellhop.core.gvk import Identity
 from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT
-from bellhop.state.record import Match, Owner, Profile
+from bellhop.state.deployment import Owner
+from bellhop.state.match import Match
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 
 
@@ -58,21 +60,21 @@ class Foreseen:
         self._records = records
 
     def removes(self, profile: Profile, cluster: str) -> bool:
-        """Say whether any object of a profile would be deleted with it, as nobody waits for it."""
+        """Return whether any object of a profile would be deleted with it, and not handed over."""
         kept = self._records.inventories.get(cluster, profile.name)
         if kept is None:
             return True
-        # What Helm made for a release stays or goes with that.
+        # Objects of a Helm release stay or are deleted with the release.
         keys = (key for key, each in kept.value.held.items() if not each.part_of)
-        return not all(self.hands_over(cluster, key) for key in keys)
+        return not all(self.has_waiter(cluster, key) for key in keys)
 
-    def hands_over(self, cluster: str, key: Identity) -> bool:
-        """Say whether another profile waits for an object, and gets it in place of a deletion."""
+    def has_waiter(self, cluster: str, key: Identity) -> bool:
+        """Return whether another profile waits for an object, which is handed over to it."""
         owner = self._records.owners.get(cluster, key)
         return owner is not None and self._is_awaited(cluster, owner.value)
 
     def _is_awaited(self, cluster: str, owner: Owner) -> bool:
-        """Say whether a profile that is to be in the cluster is in conflict, and waits."""
+        """Return whether a profile that is to be in the cluster is in conflict, and waits."""
         for trigger, source, name in owner.waiting:
             outcome = self._records.outcomes.get(cluster, name)
             if outcome and outcome.value.reason == "Conflict":

@@ -1,4 +1,4 @@
-"""Extras: features that few installations use, a package for each, which do not import each other.
+"""Extras: features that few installations use, a package for each; none imports another.
 
-Only `runtime`, `diagnosis`, `operations` and `cli` import them; they import what is below.
+Only `runtime`, `diagnosis`, `operations` and `cli` import them; they import the packages below.
 """

@@ -37,13 +37,13 @@ class BatchSender:
 
     def __init__(
         self,
-        uplink: IngestClient,
+        ingest_client: IngestClient,
         outbox: Outbox,
         settle: Callable[[list[Item], bool], None],
         counts: Counts,
         log: Log,
     ) -> None:
-        self._uplink = uplink
+        self._ingest_client = ingest_client
         self._outbox = outbox
         self._settle = settle
         self._counts = counts
@@ -66,8 +66,8 @@ class BatchSender:
         """Send a batch in one request; say if ingest answered for its items."""
         # What changes while a request is under way is worth another try at once.
         self._waking.clear()
-        ahead = self._uplink.ahead
-        answer = self._uplink.post(_REQUEST % b",".join(map(self._text, batch)))
+        ahead = self._ingest_client.ahead
+        answer = self._ingest_client.post(_REQUEST % b",".join(map(self._text, batch)))
         failures = _failures(answer, len(batch))
         if failures is None:
             self.fail(batch, answer)
@@ -78,7 +78,7 @@ class BatchSender:
         if taken := [item for index, item in enumerate(batch) if index not in failures]:
             self._settle(taken, True)  # noqa: FBT003 - a callable has no names
         # The times were wrong, perhaps, and nothing else.
-        corrected = abs(self._uplink.ahead - ahead) > SKEW
+        corrected = abs(self._ingest_client.ahead - ahead) > SKEW
         unreadable = not answer.taken and len(batch) > 1
         for index in reversed(failures):
             batch[index].alone = unreadable
@@ -123,9 +123,11 @@ class BatchSender:
         self._outbox.put_back([item])
 
     def _text(self, item: Item) -> bytes:
-        rang = (datetime.fromisoformat(item.rang) - self._uplink.ahead).isoformat()
+        reported_at = (
+            datetime.fromisoformat(item.reported_at) - self._ingest_client.ahead
+        ).isoformat()
         own = b',"own":true' if item.own else b""
-        return b'%s,"rang":"%s"%s}' % (item.body[:-1], rang.encode(), own)
+        return b'%s,"rang":"%s"%s}' % (item.body[:-1], reported_at.encode(), own)
 
 
 def _failures(answer: Answer, size: int) -> dict[int, tuple[int, str]] | None:
@@ -135,8 +137,8 @@ def _failures(answer: Answer, size: int) -> dict[int, tuple[int, str]] | None:
     if not answer.taken:
         return None
     try:
-        told = json.loads(answer.body).get("failed", ())
-        found = {int(each["index"]): (int(each["status"]), str(each["reason"])) for each in told}
+        failed = json.loads(answer.body).get("failed", ())
+        found = {int(each["index"]): (int(each["status"]), str(each["reason"])) for each in failed}
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
     return found if found.keys() <= set(range(size)) else None

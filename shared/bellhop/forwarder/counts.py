@@ -1,4 +1,4 @@
-"""What the forwarder did, counted, in the text format that Prometheus reads."""
+"""Counters of the forwarder, in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class Counts:
         self._timed = 0
 
     def add(self, name: str, number: int = 1) -> None:
-        """Count."""
         with self._lock:
             self._counters[name] += number
 

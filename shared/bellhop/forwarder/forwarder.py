@@ -14,13 +14,12 @@ from bellhop.adapters.local.server import Server
 from bellhop.adapters.local.status_server import StatusServer
 from bellhop.errors import BellhopError
 from bellhop.forwarder import instructions as secret
-from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import IngestClient
+from bellhop.forwarder.ingest_client import Account, IngestClient
 from bellhop.forwarder.instructions import Instructions
-from bellhop.forwarder.journal import Journal
 from bellhop.forwarder.nats.nats import Messaging
 from bellhop.forwarder.outbox import Outbox
+from bellhop.forwarder.pending import Journal
 from bellhop.forwarder.reader import Readers
 from bellhop.forwarder.sender import Sender
 from bellhop.forwarder.webhook import Webhook
@@ -35,16 +34,16 @@ DOUBT_SECONDS = 1.0
 """How often at most it is read for a refused token or a request to another path."""
 
 OLD_PATH_SECONDS = 600.0
-"""How long the former path may still ring: the webhook configuration follows the Secret."""
+"""How long API servers may still call the former path: the webhook configuration changes later."""
 
 _WAIT_SECONDS = 3.0
 _SAY_EVERY = 20
-_DOOR_THREADS = 8
+_WEBHOOK_THREADS = 8
 _LAST_REQUEST_SECONDS = 1.0
 
 
 class Options(Struct, frozen=True):
-    """What the command line says; times in seconds."""
+    """Options of the command line; times in seconds."""
 
     listen: tuple[str, int]
     spool: Path
@@ -55,7 +54,7 @@ class Options(Struct, frozen=True):
 
 
 class Forwarder:
-    """One process's forwarder; `run` is its life, `stop` may be called from anywhere."""
+    """The forwarder of a process; `run` serves, and `stop` may be called from any thread."""
 
     def __init__(self, options: Options, kube: Kube, log: Log) -> None:
         self._options = options
@@ -63,9 +62,9 @@ class Forwarder:
         self._log = log
         self._counts = Counts()
         self._spool = Journal(options.spool)
-        self._desk = DelayingQueue(self._spool, log, self._unspooled)
+        self._queue = DelayingQueue(self._spool, log, self._report_unspooled)
         self._outbox = Outbox()
-        self._readers = Readers(kube, self._desk, self._outbox, self._counts, log)
+        self._readers = Readers(kube, self._queue, self._outbox, self._counts, log)
         self._messaging = Messaging(
             kube,
             options.spool,
@@ -79,7 +78,7 @@ class Forwarder:
             lambda: self._present,
             self._look_again,
             self._outbox,
-            self._desk,
+            self._queue,
             self._counts,
             log,
             unreadable=self._readers.refused,
@@ -95,7 +94,7 @@ class Forwarder:
         self._ready = False
 
     def stop(self) -> None:
-        """Have `run` end what it does, and return."""
+        """Have `run` finish and return."""
         self._calls.put("stop")
 
     def run(self) -> int:
@@ -137,27 +136,27 @@ class Forwarder:
             if tries % _SAY_EVERY == 0:
                 self._log.warning("Waiting for the Secret", secret=secret.PLACE, why=why)
             tries += 1
-            if self._called(_WAIT_SECONDS):
+            if self._wait_for_call(_WAIT_SECONDS):
                 return None
 
     def _start(self) -> Server:
-        left = self._desk.restore()
+        left = self._queue.restore()
         if left:
             self._log.info("Taking up what an earlier process owed", objects=left)
-        door = Webhook(self._desk.ring, self._paths, self._look_again, self._counts, self._log)
+        webhook = Webhook(self._queue.add, self._paths, self._look_again, self._counts, self._log)
         host, port = self._options.listen
         server = Server(
-            door,
+            webhook,
             host=host,
             port=port,
             certificate_pem=self._present.certificate,
             key_pem=self._present.key,
-            threads=_DOOR_THREADS,
+            threads=_WEBHOOK_THREADS,
             log=self._log,
         )
         server.start()
         self._readers.start()
-        # What rang while nobody was here is nowhere: the cluster is to be looked at.
+        # Events that no forwarder received are lost: ingest must resync the cluster.
         self._sender.ask_for_a_look()
         self._sender.start()
         self._ready = True
@@ -166,9 +165,9 @@ class Forwarder:
 
     def _follow(self, server: Server) -> None:
         """Follow the Secret until stopped."""
-        while not self._called(LOOK_SECONDS):
+        while not self._wait_for_call(LOOK_SECONDS):
             wait = self._read_at + DOUBT_SECONDS - time.monotonic()
-            if wait > 0 and self._called(wait, passing_over=True):
+            if wait > 0 and self._wait_for_call(wait, passing_over=True):
                 return
             try:
                 found = secret.read(self._kube)
@@ -195,19 +194,19 @@ class Forwarder:
         self._ready = False
         ends = time.monotonic() + self._options.grace
         self._messaging.stop(self._options.grace)
-        # Still rung until everybody knows that this pod is leaving.
+        # API servers call until all of them know that this pod ends.
         time.sleep(min(self._options.linger, self._options.grace))
         server.stop()
-        clear = self._desk.wait_until_clear(max(0.0, ends - time.monotonic()))
-        self._desk.close()
+        clear = self._queue.wait_until_clear(max(0.0, ends - time.monotonic()))
+        self._queue.close()
         self._sender.close(_LAST_REQUEST_SECONDS)
         self._messaging.close(_LAST_REQUEST_SECONDS)
-        left, _ = self._desk.owed()
+        left, _ = self._queue.owed()
         self._spool.close()
         self._log.info("Ended" if clear else "Ended with objects owed, kept on disk", objects=left)
 
-    def _called(self, seconds: float, *, passing_over: bool = False) -> bool:
-        """Wait to be called, by refusals too unless they are passed over; say if it is to stop."""
+    def _wait_for_call(self, seconds: float, *, passing_over: bool = False) -> bool:
+        """Wait for a call, or a refusal unless these are passed over; return whether to stop."""
         ends = time.monotonic() + seconds
         while True:
             try:
@@ -219,7 +218,7 @@ class Forwarder:
             if not passing_over:
                 return False
 
-    def _unspooled(self) -> None:
+    def _report_unspooled(self) -> None:
         self._sender.ask_for_a_look()
 
     def _look_again(self) -> None:
@@ -246,7 +245,7 @@ class Forwarder:
         return HTTPStatus.SERVICE_UNAVAILABLE, "no events are accepted yet, or no longer\n"
 
     def _metrics(self) -> tuple[HTTPStatus, str]:
-        owed, since = self._desk.owed()
+        owed, since = self._queue.owed()
         age = 0.0
         if since:
             age = (datetime.now(UTC) - datetime.fromisoformat(since)).total_seconds()

@@ -5,7 +5,7 @@
 a certificate of another          the same: a restored installation has a new authority
 authority
 
-It reckons with ingest's clock: when something happened is told by that one where ours differs.
+Times are those of ingest's clock, where this machine's differs.
 """
 
 from __future__ import annotations
@@ -16,18 +16,42 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import urllib3
 
-from bellhop.adapters.egress.answer import LimitError
+from bellhop.adapters.egress.answer import LimitError, happened
 from bellhop.adapters.egress.client import HttpClient, HttpError
 from bellhop.adapters.egress.dialer import Dialer
-from bellhop.adapters.egress.failures import happened
 from bellhop.core.address_policy import LOCAL
-from bellhop.forwarder.account import Account
 from bellhop.forwarder.instructions import Instructions
+from bellhop.ingest.account_tokens import audience_of
 from bellhop.logs import Log
+
+_LARGEST = 8192
+
+
+class Account:
+    """The token of the forwarder's account, read for each use; a pod may have none."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+
+    def token(self, audience: str) -> str:
+        """Return the token, if it is for just this ingest: another one could use it as we do.
+
+        Empty if there is none.
+        """
+        if self._path is None:
+            return ""
+        try:
+            with self._path.open("rb") as file:
+                token = file.read(_LARGEST).decode("ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return token if token.isprintable() and audience in audience_of(token) else ""
+
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 15.0
@@ -64,7 +88,7 @@ class Answer(NamedTuple):
 
 
 class IngestClient:
-    """What is sent by one thread, to whom the instructions name at present.
+    """The connection of one thread to the ingest that the Secret names at present.
 
     `refused` is called when the token of the Secret is refused, or its authority is the wrong one.
     """

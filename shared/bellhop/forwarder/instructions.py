@@ -1,4 +1,4 @@
-"""What the forwarder is told: one Secret in its own cluster, as registration wrote it."""
+"""The configuration of the forwarder: a Secret in its own cluster that registration wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from bellhop.core.gvk import GVK
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.errors import InvalidError
 from bellhop.ports.kube import Kube
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
@@ -24,7 +24,7 @@ _NEEDED = ("ingest-url", "cluster", "token", "path", "tls.crt", "tls.key")
 
 
 class Instructions(Redacted, frozen=True):
-    """Whom to serve, by which path and certificate, and whom to send to, with which token."""
+    """The path and certificate of the webhook, and the address and token of ingest."""
 
     secret_fields: ClassVar[Collection[str]] = (
         "ingest_ca",
@@ -38,7 +38,7 @@ class Instructions(Redacted, frozen=True):
     """Of this very cluster: `…/clusters/<namespace>/<name>`."""
 
     audience: str
-    """Ingest itself, as tokens name it that are for it alone."""
+    """Ingest, as the audience of tokens that are only for it."""
 
     ingest_ca: str
     """PEM; empty to trust what the system trusts."""
@@ -47,7 +47,7 @@ class Instructions(Redacted, frozen=True):
     token: str
     path: str
     former_path: str
-    """What rings too until the webhook configuration has followed; empty for none."""
+    """A second path, until the webhook configuration has changed; empty for none."""
 
     certificate: bytes
     key: bytes
@@ -70,7 +70,7 @@ def parse(secret: dict[str, Any]) -> Instructions:
     Raises:
         InvalidError: an entry is missing or malformed; the message quotes no value.
     """
-    entries = {key: _decoded(key, value) for key, value in (secret.get("data") or {}).items()}
+    entries = {key: _decode(key, value) for key, value in (secret.get("data") or {}).items()}
     missing = [key for key in _NEEDED if not entries.get(key)]
     if missing:
         raise InvalidError(
@@ -78,11 +78,11 @@ def parse(secret: dict[str, Any]) -> Instructions:
         )
     path, cluster = entries["path"], entries["cluster"]
     if not path.startswith("/") or len(path) < 2:  # noqa: PLR2004 - a slash and a secret
-        raise _malformed("path", "a path that begins with '/'")
+        raise _malformed_error("path", "a path that begins with '/'")
     if cluster.count("/") != 1:
-        raise _malformed("cluster", "of the form namespace/name")
+        raise _malformed_error("cluster", "of the form namespace/name")
     if not (entries["token"].isascii() and entries["token"].isprintable()):
-        raise _malformed("token", "something that can stand in a header")
+        raise _malformed_error("token", "something that can stand in a header")
     _check_authority(entries.get("ingest-ca", ""))
     address = _address(entries["ingest-url"])
     return Instructions(
@@ -98,20 +98,20 @@ def parse(secret: dict[str, Any]) -> Instructions:
     )
 
 
-def _decoded(key: str, value: Any) -> str:
+def _decode(key: str, value: Any) -> str:
     try:
         return base64.b64decode(value, validate=True).decode().strip()
     except (binascii.Error, TypeError, ValueError):
         pass
     # Outside of the handler: a chained decoding error would hold the value.
-    raise _malformed(key, "base64 of a text")
+    raise _malformed_error(key, "base64 of a text")
 
 
 def _check_authority(pem: str) -> None:
     try:
         ssl.create_default_context(cadata=pem or None)
     except (ssl.SSLError, ValueError) as error:
-        raise _malformed("ingest-ca", "PEM, or nothing") from error
+        raise _malformed_error("ingest-ca", "PEM, or nothing") from error
 
 
 def _address(url: str) -> str:
@@ -121,10 +121,10 @@ def _address(url: str) -> str:
     except ValueError:
         parts, host = None, ""
     if parts is None or not host or parts.scheme not in {"https", "http"}:
-        raise _malformed("ingest-url", "an address such as 'https://bellhop.example.com'")
+        raise _malformed_error("ingest-url", "an address such as 'https://bellhop.example.com'")
     if parts.scheme == "http" and not _is_loopback(host):
-        raise _malformed("ingest-url", "https: over http anybody could read the token")
-    # A scheme is written in any case; the uplink compares it in lower case.
+        raise _malformed_error("ingest-url", "https: over http anybody could read the token")
+    # A scheme is written in any case; the client compares it in lower case.
     return f"{parts.scheme}:{url.partition(':')[2]}".rstrip("/")
 
 
@@ -135,7 +135,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _malformed(key: str, wanted: str) -> InvalidError:
+def _malformed_error(key: str, expected: str) -> InvalidError:
     return InvalidError(
-        f"the entry '{key}' of the Secret '{PLACE}' is not {wanted}; register the cluster again"
+        f"the entry '{key}' of the Secret '{PLACE}' is not {expected}; register the cluster again"
     )

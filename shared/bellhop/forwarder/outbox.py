@@ -1,7 +1,7 @@
-"""What was read and is not sent yet: the newest of each object, and only so much of it.
+"""Items that were read and are not sent yet: the newest of each object, in bounded memory.
 
-When ingest does not take anything, readers stop here instead of filling the memory: what they
-would have read stays in the spool, as a name.
+While ingest accepts nothing, readers wait here instead of filling the memory: unread objects stay
+in the journal, by their names.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bellhop.forwarder.backoff import Attempts
 
 BATCH_ITEMS = 100
 BATCH_BYTES = 1024 * 1024
-"""What one request holds at most; a larger object goes alone."""
+"""The most of one request; a larger object is a request by itself."""
 
-ROOM_ITEMS = 500
-ROOM_BYTES = 8 * 1024 * 1024
+MOST_ITEMS = 500
+MOST_BYTES = 8 * 1024 * 1024
 """From here on nothing more is read."""
 
 
@@ -28,13 +28,13 @@ ROOM_BYTES = 8 * 1024 * 1024
 class Item:
     """One element of a batch, and how far it covers what is owed about its object.
 
-    `body` is JSON, a mapping; when it rang, and whether it is `own`, is added by who sends it.
+    `body` is JSON, a mapping; the sender adds the time of its hint, and whether it is `own`.
     `alone` is an item of a request that ingest could not read.
     """
 
     key: ObjectKey
     serial: int
-    rang: str
+    reported_at: str
     body: bytes
     attempts: Attempts = field(default_factory=Attempts)
     own: bool = False
@@ -95,7 +95,7 @@ class Outbox:
             self._awake = False
             now = time.monotonic()
             due = (item for item in self._waiting.values() if item.attempts.due <= now)
-            batch = _bounded(due) if self._open else []
+            batch = _limit(due) if self._open else []
             for item in batch:
                 self._remove(item.key)
             self._away = {item.key: item for item in batch}
@@ -118,7 +118,7 @@ class Outbox:
                 self._away.pop(item.key, None)
                 newer = self._waiting.get(item.key)
                 if newer is not None:
-                    newer.rang = min(newer.rang, item.rang)
+                    newer.reported_at = min(newer.reported_at, item.reported_at)
                     newer.serial = max(newer.serial, item.serial)
                     newer.own = newer.own and item.own
                     newer.attempts = item.attempts
@@ -132,20 +132,19 @@ class Outbox:
             return sum(item.attempts.failed > 0 for item in self._waiting.values())
 
     def is_crowded(self) -> bool:
-        """Say if such items take more than half of the room from others."""
+        """Return whether such items take more than half of the capacity."""
         with self._changed:
             sizes = [len(item.body) for item in self._waiting.values() if item.attempts.failed]
-            return len(sizes) > ROOM_ITEMS / 2 or sum(sizes) > ROOM_BYTES / 2
+            return len(sizes) > MOST_ITEMS / 2 or sum(sizes) > MOST_BYTES / 2
 
-    def has_room(self) -> bool:
-        """Say whether more may be read."""
+    def has_capacity(self) -> bool:
         with self._changed:
-            return len(self._waiting) < ROOM_ITEMS and self._bytes < ROOM_BYTES
+            return len(self._waiting) < MOST_ITEMS and self._bytes < MOST_BYTES
 
-    def wait_for_room(self) -> bool:
+    def wait_for_capacity(self) -> bool:
         """Wait until more may be read; say False once the outbox is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self.has_room() or not self._open)
+            self._changed.wait_for(lambda: self.has_capacity() or not self._open)
             return self._open
 
     def close(self) -> None:
@@ -161,7 +160,7 @@ class Outbox:
     def _add(self, item: Item) -> None:
         older = self._waiting.get(item.key)
         if older is not None:
-            item.rang = min(older.rang, item.rang)
+            item.reported_at = min(older.reported_at, item.reported_at)
             item.attempts = older.attempts
             item.own = item.own and older.own
             self._remove(item.key)
@@ -172,7 +171,7 @@ class Outbox:
         self._bytes -= len(self._waiting.pop(key).body)
 
 
-def _bounded(items: Iterable[Item]) -> list[Item]:
+def _limit(items: Iterable[Item]) -> list[Item]:
     """Take as many items, from the first, as one request holds."""
     batch: list[Item] = []
     size = 0

@@ -1,11 +1,11 @@
-"""Readers: look at an object until it shows what became of a write, and hand it to the outbox.
+"""Readers: read an object until it shows the result of a write, and put it into the outbox.
 
-    look at      0   5   15   35   85   185   385   885   1885   2885   3885 ms after the first,
+    read at      0   5   15   35   85   185   385   885   1885   2885   3885 ms after the first,
                  which comes some 3 ms after the hint: as the API server has needed of late
     then         the write was denied, or changed nothing
 
-Looks that fail are repeated for ever, except where a right or the kind itself is missing: what
-is refused for an hour is given up, and at once where ingest says that nobody asks for its kind.
+Failed reads are repeated for ever, unless a right or the kind itself is missing: an object that is
+refused for an hour is dropped, and at once where ingest says that no source names its kind.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _ENDED = sys.maxsize
 _SAY_AGAIN_SECONDS = 60
 _AFTER_A_BUG_SECONDS = 30
 _TROUBLE_SECONDS = 300
-"""For so long it is told that a kind could not be read, unless it could be since."""
+"""For so long an unreadable kind is reported, unless it was read since."""
 
 
 class Readers:
-    """A few threads that look at objects."""
+    """A few threads that read objects."""
 
     def __init__(
         self,
         kube: Kube,
-        desk: DelayingQueue,
+        queue: DelayingQueue,
         outbox: Outbox,
         counts: Counts,
         log: Log,
@@ -62,7 +62,7 @@ class Readers:
     ) -> None:
         self._kube = kube
         self._patience = patience
-        self._desk = desk
+        self._queue = queue
         self._outbox = outbox
         self._counts = counts
         self._log = log
@@ -75,7 +75,7 @@ class Readers:
         ]
 
     def start(self) -> None:
-        """Begin to look; it ends once desk and outbox are closed."""
+        """Begin to read; it ends once queue and outbox are closed."""
         for thread in self._threads:
             thread.start()
 
@@ -100,92 +100,110 @@ class Readers:
             self._troubles.pop(gvk, None)
 
     def _work(self) -> None:
-        while self._outbox.wait_for_room():
-            turn = self._desk.take()
-            if turn is None:
+        while self._outbox.wait_for_capacity():
+            item = self._queue.take()
+            if item is None:
                 return
             try:
-                self._look(turn)
+                self._look(item)
             except Exception as error:  # noqa: BLE001 - one odd object must not end a reader
-                self._log.error("Failed to look at an object", error, object=str(turn.debt.key))
-                self._desk.later(turn, _AFTER_A_BUG_SECONDS)
+                self._log.error("Failed to look at an object", error, object=str(item.pending.key))
+                self._queue.requeue(item, _AFTER_A_BUG_SECONDS)
 
-    def _look(self, turn: QueueItem) -> None:
-        debt = turn.debt
+    def _look(self, item: QueueItem) -> None:
+        pending = item.pending
+        if pending.named:
+            self._put_name(item)
+            return
         self._counts.add("reads")
         try:
-            state = self._kube.get(*debt.key)
+            state = self._kube.get(*pending.key)
         except BellhopError as error:
             self._counts.add("read_failures")
-            self._refused(turn, error)
+            self._handle_error(item, error)
             return
-        self._troubles.pop(debt.key.gvk, None)
-        last = turn.looks >= len(NEXT_LOOKS)
-        sight = debt.conclude(state) if last else debt.judge(state)
-        if sight is ReadBackResult.NOT_YET:
-            turn.looks += 1
-            turn.failures, turn.refused_at = 0, 0.0
-            self._desk.later(turn, NEXT_LOOKS[turn.looks - 1])
-        elif sight is ReadBackResult.NOTHING:
+        self._troubles.pop(pending.key.gvk, None)
+        last = item.looks >= len(NEXT_LOOKS)
+        result = pending.conclude(state) if last else pending.evaluate(state)
+        if result is ReadBackResult.NOT_YET:
+            item.looks += 1
+            item.failures, item.refused_at = 0, 0.0
+            self._queue.requeue(item, NEXT_LOOKS[item.looks - 1])
+        elif result is ReadBackResult.NOTHING:
             self._counts.add("nothing")
-            self._let_go(turn)
+            self._release_item(item)
         else:
-            self._found(turn, state)
+            self._put(item, state)
 
-    def _found(self, turn: QueueItem, state: dict[str, Any] | None) -> None:
-        debt = turn.debt
+    def _put_name(self, item: QueueItem) -> None:
+        """Send the name of an object of the configuration, which is read from outside."""
+        pending = item.pending
+        name = {"key": str(pending.key), "uid": pending.uid, "before": pending.before}
+        text = json.dumps({"hint": name}, separators=(",", ":"))
+        self._outbox.put(
+            Item(
+                *(pending.key, pending.serial, pending.reported_at, text.encode()),
+                own=pending.own,
+            )
+        )
+        self._queue.finish(item)
+
+    def _put(self, item: QueueItem, state: dict[str, Any] | None) -> None:
+        pending = item.pending
         if state is None:
-            known = debt.known or Known(debt.uid, debt.before)
-            gone = {"key": str(debt.key), "uid": known.uid, "version": known.version}
-            found: dict[str, Any] = {"gone": gone}
+            known = pending.known or Known(pending.uid, pending.before)
+            deleted = {"key": str(pending.key), "uid": known.uid, "version": known.version}
+            found: dict[str, Any] = {"gone": deleted}
             # No version of it comes after its end.
-            self._desk.absorb(turn, Known(known.uid, _ENDED))
+            self._queue.absorb(item, Known(known.uid, _ENDED))
         else:
             metadata = {**(state.get("metadata") or {})}
             metadata.pop("managedFields", None)
             found = {"object": {**state, "metadata": metadata}}
-            self._desk.absorb(turn, Known(str(metadata.get("uid")), version_of(metadata)))
+            self._queue.absorb(item, Known(str(metadata.get("uid")), version_of(metadata)))
         text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
-        # That an object ended is told, whoever wrote it before.
-        own = turn.debt.own and state is not None
-        self._outbox.put(Item(debt.key, turn.debt.serial, debt.rang, text.encode(), own=own))
-        self._desk.finish(turn)
+        # A deletion is reported, even of an object that Bellhop wrote.
+        own = item.pending.own and state is not None
+        self._outbox.put(
+            Item(pending.key, item.pending.serial, pending.reported_at, text.encode(), own=own)
+        )
+        self._queue.finish(item)
 
-    def _refused(self, turn: QueueItem, error: BellhopError) -> None:
-        if turn.debt.serial <= self._unasked.get(turn.debt.key.gvk, 0):
-            self._troubles.pop(turn.debt.key.gvk, None)
+    def _handle_error(self, item: QueueItem, error: BellhopError) -> None:
+        if item.pending.serial <= self._unasked.get(item.pending.key.gvk, 0):
+            self._troubles.pop(item.pending.key.gvk, None)
             self._counts.add("nothing")
-            self._let_go(turn)
+            self._release_item(item)
             return
-        self._troubles[turn.debt.key.gvk] = (time.monotonic(), str(error))
-        turn.failures += 1
-        turn.refused_at = turn.refused_at or time.monotonic()
+        self._troubles[item.pending.key.gvk] = (time.monotonic(), str(error))
+        item.failures += 1
+        item.refused_at = item.refused_at or time.monotonic()
         waits = isinstance(error, (TemporaryError, DeniedError, MissingError))
-        refused = time.monotonic() - turn.refused_at
+        refused = time.monotonic() - item.refused_at
         too_long = isinstance(error, PermanentError) and refused >= self._patience
         if not waits or too_long:
             self._log.warning(
                 "Dropped an object; resyncs find it",
-                object=str(turn.debt.key),
+                object=str(item.pending.key),
                 error=str(error),
             )
             self._counts.add("dropped")
-            self._let_go(turn)
+            self._release_item(item)
             return
-        self._say(turn.debt.key.gvk, error)
+        self._say(item.pending.key.gvk, error)
         given = (
             error.delay.total_seconds()
             if isinstance(error, TemporaryError) and error.delay
             else 0.0
         )
-        self._desk.later(turn, pause(turn.failures, at_least=given))
+        self._queue.requeue(item, pause(item.failures, at_least=given))
 
-    def _let_go(self, turn: QueueItem) -> None:
-        debt = turn.debt
+    def _release_item(self, item: QueueItem) -> None:
+        pending = item.pending
         # An older state of the object may still wait to be sent; the disk must not forget that.
-        if not self._outbox.cover(debt.key, debt.serial):
-            self._desk.forget([(debt.key, debt.serial)])
-        self._desk.finish(turn)
+        if not self._outbox.cover(pending.key, pending.serial):
+            self._queue.forget([(pending.key, pending.serial)])
+        self._queue.finish(item)
 
     def _say(self, gvk: GVK, error: BellhopError) -> None:
         """Log that a kind cannot be read, once a minute."""

@@ -1,11 +1,10 @@
-"""The sender: what readers found goes to ingest at once, or as soon as ingest is there again.
+"""The sender: items of readers go to ingest at once, or as soon as it is available again.
 
-`ingest_client` has how it proves itself, `batch_sender` what becomes of an item that ingest
-does not take.
+`ingest_client` authenticates, and `batch_sender` retries or drops items that ingest rejects.
 
-Beside items it says now and then that it is there, and how it is; and it asks for a look at the
-whole cluster, where something may have been missed, until ingest has agreed. When an object rang
-is told by ingest's clock where ours differs: nothing is refused for a time that only we believe in.
+The sender also sends a heartbeat with its status; and if events may have been missed, it asks for a
+resync of the cluster until ingest accepts. Times of hints are those of ingest's clock, so that no
+item is refused for the time of this machine's clock.
 """
 
 from __future__ import annotations
@@ -18,18 +17,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bellhop import __version__
-from bellhop.forwarder.account import Account
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.batch_sender import BatchSender
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.ingest_client import Answer, IngestClient
+from bellhop.forwarder.ingest_client import Account, Answer, IngestClient
 from bellhop.forwarder.instructions import Instructions
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.forwarder.workqueue import DelayingQueue
 from bellhop.logs import Log
 
 ALIVE_SECONDS = 120.0
-"""How often ingest hears that we are there, and how we are, whatever rings."""
+"""Seconds between two heartbeats, with or without events."""
 
 _MISSED = b'{"apiVersion":"bellhop.dev/v1","kind":"Missed"}'
 _ALIVE = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
@@ -38,11 +36,11 @@ _ALIVE = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
 class Sender:
     """One thread that sends; while a batch is on its way, the next one gathers.
 
-    `instructions` tells whom to send to at present; `refused` is called when the token is refused.
-    `unreadable` tells which kinds cannot be read back, with reasons, and `release` is called with
-    those of them that nobody asks for, and the serial of the last hint before that was known.
-    `messaging` tells what keeps us from NATS, empty for nothing. Without an `account` it is the
-    token of the Secret alone that is sent.
+    `instructions` returns the present Secret; `refused` is called when the token is refused.
+    `unreadable` returns kinds that cannot be read back, with reasons, and `release` is called with
+    those of them that no source names, and the serial of the last hint before that was known.
+    `messaging` returns why NATS does not work, empty for nothing. Without an `account` only the
+    token of the Secret is sent.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of one process, which know nothing of each other
@@ -50,7 +48,7 @@ class Sender:
         instructions: Callable[[], Instructions],
         refused: Callable[[], None],
         outbox: Outbox,
-        desk: DelayingQueue,
+        queue: DelayingQueue,
         counts: Counts,
         log: Log,
         *,
@@ -63,11 +61,11 @@ class Sender:
         self._release = release
         self._messaging = messaging
         self._outbox = outbox
-        self._desk = desk
+        self._queue = queue
         self._counts = counts
         self._log = log
-        self._uplink = IngestClient(instructions, refused, account or Account(), log)
-        self._batches = BatchSender(self._uplink, outbox, self._settle, counts, log)
+        self._ingest_client = IngestClient(instructions, refused, account or Account(), log)
+        self._batches = BatchSender(self._ingest_client, outbox, self._settle, counts, log)
         # When to ask for a look at the cluster; None where there is no reason to.
         self._ask_at: float | None = None
         self._asked = 0
@@ -84,7 +82,7 @@ class Sender:
         return self._thread.is_alive()
 
     def ask_for_a_look(self) -> None:
-        """Have ingest look at the cluster, soon: something may have been missed."""
+        """Have ingest resync the cluster soon: events may have been missed."""
         if self._ask_at is None:
             self._ask_at = time.monotonic()
             self._outbox.wake()
@@ -101,7 +99,7 @@ class Sender:
 
     def _work(self) -> None:
         while self._outbox.is_open:
-            batch = self._outbox.take(self._until_speaking())
+            batch = self._outbox.take(self._seconds_to_report())
             try:
                 sent = not batch or self._batches.send(batch)
                 if sent and self._outbox.is_open:
@@ -110,12 +108,11 @@ class Sender:
                 self._log.error("Failed to send a batch", error)
                 self._batches.fail(batch, Answer(0, "internal"))
 
-    def _until_speaking(self) -> float:
+    def _seconds_to_report(self) -> float:
         ask_at = self._alive_at if self._ask_at is None else self._ask_at
         return max(0.0, min(ask_at, self._alive_at) - time.monotonic())
 
     def _speak(self) -> None:
-        """Say what is to be said by now."""
         now = time.monotonic()
         if self._ask_at is not None and self._ask_at <= now:
             self._ask()
@@ -123,24 +120,24 @@ class Sender:
             self._say_alive()
 
     def _say_alive(self) -> None:
-        """Tell ingest that we are there, and how we are, until it has heard it."""
-        owed, since = self._desk.owed()
-        serial, refused = self._desk.serial, self._unreadable()
+        """Send the heartbeat to ingest, and repeat it until it is accepted."""
+        owed, since = self._queue.owed()
+        serial, refused = self._queue.serial, self._unreadable()
         said: dict[str, Any] = {"version": __version__, "owed": owed, "since": since}
         said["messaging"] = self._messaging()
         if refused:
             said["refused"] = refused
-        answer = self._uplink.post(json.dumps({**_ALIVE, **said}).encode())
+        answer = self._ingest_client.post(json.dumps({**_ALIVE, **said}).encode())
         if refused and answer.taken:
-            self._release(_unasked(answer.body), serial)
+            self._release(_read_unasked(answer.body), serial)
         self._unheard = 0 if answer.taken else self._unheard + 1
         wait = pause(self._unheard, at_least=answer.wait) if self._unheard else ALIVE_SECONDS
         self._alive_at = time.monotonic() + wait
 
     def _ask(self) -> None:
-        """Ask for a look at the cluster; who is told to wait asks again, since it may be later."""
+        """Ask for a resync of the cluster; if ingest asks for a pause, ask again later."""
         self._ask_at = None
-        answer = self._uplink.post(_MISSED)
+        answer = self._ingest_client.post(_MISSED)
         if answer.taken:
             self._counts.add("looks_asked")
             self._asked = 0
@@ -154,13 +151,13 @@ class Sender:
             self._counts.add("sent", len(items))
             now = datetime.now(UTC)
             for item in items:
-                self._counts.took((now - datetime.fromisoformat(item.rang)).total_seconds())
+                self._counts.took((now - datetime.fromisoformat(item.reported_at)).total_seconds())
         else:
             self._counts.add("dropped", len(items))
-        self._desk.forget(self._outbox.settle(items))
+        self._queue.forget(self._outbox.settle(items))
 
 
-def _unasked(body: bytes) -> list[str]:
+def _read_unasked(body: bytes) -> list[str]:
     """Read which kinds nobody asks for from an answer."""
     try:
         return [str(kind) for kind in json.loads(body).get("unasked", ())]

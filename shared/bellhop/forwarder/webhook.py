@@ -1,7 +1,7 @@
-"""Where the API server rings: it is answered at once, and always `allowed`.
+"""The webhook that the API server calls: it answers at once, and always `allowed`.
 
-Whatever goes wrong here, somebody's write goes on. Who knocks at another path than the one in the
-Secret is nobody's API server: it learns nothing, and nothing of what it brings is read.
+No failure here stops a user's write. A request to another path than the one in the Secret does not
+come from an API server: it is answered with 404, and its body is not read.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
+from msgspec.structs import replace
+
 from bellhop import __version__
 from bellhop.adapters.local.http_app import Admission, Answer, Environ
 from bellhop.errors import InvalidError
 from bellhop.forwarder.counts import Counts
-from bellhop.ingest.admission import AnyKind, Hint, admission, changes_nothing, is_knock
+from bellhop.ingest.admission import AnyKind, Hint, admission, changes_nothing, is_test_call
 from bellhop.logs import Log
-from bellhop.registration.forwarder_manifests import NAME
+from bellhop.registration.forwarder_manifests import NAME, NAMES
 
 BODY_BYTES = 4 * 1024 * 1024
 """The longest review that is read: API servers take objects up to 3 MiB in all."""
@@ -40,29 +42,29 @@ _REFUSALS = {
 class Webhook:
     """The WSGI app of the webhook.
 
-    `paths` tells the paths that may ring at present; `stranger` is called for each request to
-    another one, since the path may just have been changed.
+    `paths` returns the paths that API servers may call at present; `on_wrong_path` is called for
+    each request to another one, since the path may just have been changed.
     """
 
     def __init__(
         self,
-        ring: Callable[[Hint, str], None],
+        add_hint: Callable[[Hint, str], None],
         paths: Callable[[], Sequence[str]],
-        stranger: Callable[[], None],
+        on_wrong_path: Callable[[], None],
         counts: Counts,
         log: Log,
     ) -> None:
-        self._ring = ring
+        self._add_hint = add_hint
         self._paths = paths
-        self._stranger = stranger
+        self._on_wrong_path = on_wrong_path
         self._counts = counts
         self._log = log
 
     def admit(self, environ: Environ) -> Admission | Answer:
-        """Let API servers in; the path is all that tells them from strangers."""
+        """Admit API servers: the path is a secret that only they know."""
         if not self._is_for_us(str(environ.get("PATH_INFO", ""))):
             self._counts.add("wrong_path")
-            self._stranger()
+            self._on_wrong_path()
             return _answer(HTTPStatus.NOT_FOUND)
         if environ.get("REQUEST_METHOD") != "POST":
             return _answer(HTTPStatus.METHOD_NOT_ALLOWED)
@@ -72,11 +74,13 @@ class Webhook:
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """Answer one request; a server that does not ask for admission first does no harm."""
         found = None if _LET_IN in environ else self.admit(environ)
-        answer = found if isinstance(found, Answer) else self._respond(environ["wsgi.input"])
+        named = str(environ.get("PATH_INFO", "")).endswith(NAMES)
+        body = environ["wsgi.input"]
+        answer = found if isinstance(found, Answer) else self._respond(body, named=named)
         start_response(answer.status, list(answer.headers))
         return [answer.body]
 
-    def _respond(self, stream: BinaryIO) -> Answer:
+    def _respond(self, stream: BinaryIO, *, named: bool) -> Answer:
         body = stream.read(BODY_BYTES + 1)
         if len(body) > BODY_BYTES:
             self._counts.add("malformed")
@@ -85,15 +89,15 @@ class Webhook:
         if request is None:
             self._counts.add("malformed")
             return _answer(HTTPStatus.BAD_REQUEST)
-        self._note(request)
-        return _answer(HTTPStatus.OK, _allowed(request["uid"], knocked=is_knock(request)))
+        self._note(request, named=named)
+        return _answer(HTTPStatus.OK, _allow(request["uid"], warns=is_test_call(request)))
 
     def _is_for_us(self, path: str) -> bool:
-        given = path.encode("latin-1", "replace")
-        # All are compared, so that the time tells neither how many there are nor which one it was.
+        given = path.removesuffix(NAMES).encode("latin-1", "replace")
+        # All are compared, so that the time reveals neither their number nor the right one.
         return any([hmac.compare_digest(given, each.encode()) for each in self._paths()])  # noqa: C419
 
-    def _note(self, request: Mapping[str, Any]) -> None:
+    def _note(self, request: Mapping[str, Any], *, named: bool) -> None:
         try:
             hints = [] if changes_nothing(request) else admission(request, _KINDS)
         except (InvalidError, AttributeError, TypeError, ValueError, RecursionError):
@@ -102,7 +106,7 @@ class Webhook:
         self._counts.add("hints" if hints else "ignored")
         for hint in hints:
             try:
-                self._ring(hint, datetime.now(UTC).isoformat())
+                self._add_hint(replace(hint, named=named), datetime.now(UTC).isoformat())
             except Exception as error:  # noqa: BLE001 - the API server is answered, come what may
                 self._log.error("Failed to note a hint", error, object=str(hint.key))
 
@@ -115,9 +119,9 @@ def _request(body: bytes) -> Mapping[str, Any] | None:
         return None
 
 
-def _allowed(uid: str, *, knocked: bool) -> bytes:
+def _allow(uid: str, *, warns: bool) -> bytes:
     response: dict[str, Any] = {"uid": uid, "allowed": True}
-    if knocked:
+    if warns:
         response["warnings"] = [f"{NAME} {__version__} was called"]
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
     return json.dumps(review).encode()

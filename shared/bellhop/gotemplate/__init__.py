@@ -5,7 +5,7 @@ A text is compiled once and rendered many times, from any thread, within limits:
     Template("{{ range .items }}- {{ .name | upper }}\n{{ end }}", funcs=sprig_functions())
 
 Errors carry Go's wording and the place. Data is plain JSON-like Python; attributes are never read.
-What must not enter: anything of the system this grew in, and any import that costs start-up time.
+The package imports nothing of the rest of Bellhop, and nothing that costs start-up time.
 """
 
 from __future__ import annotations

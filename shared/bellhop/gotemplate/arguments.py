@@ -1,6 +1,6 @@
 """Arguments held to the parameter's Go type, as far as that can be done while compiling.
 
-A literal takes the type its parameter wants; any other value must have it already.
+A literal takes the type of its parameter; any other value must have it already.
 """
 
 from __future__ import annotations
@@ -114,74 +114,74 @@ def literal_of(site: Site, node: Node) -> Evaluate:
     return failing(site, node, f"can't handle {node}")
 
 
-def literal_as(site: Site, node: Node, wanted: str) -> Evaluate:
+def literal_as(site: Site, node: Node, expected: str) -> Evaluate:
     """Return a literal's value as a parameter's type, or code that complains."""
-    if wanted in (ANY, VALUE):
+    if expected in (ANY, VALUE):
         return literal_of(site, node)
-    if wanted == "string" and isinstance(node, nodes.String):
+    if expected == "string" and isinstance(node, nodes.String):
         return constant(node.value)
-    if wanted == "bool" and isinstance(node, nodes.Bool):
+    if expected == "bool" and isinstance(node, nodes.Bool):
         return constant(node.value)
-    value = _number_as(node.number, wanted) if isinstance(node, nodes.NumberConstant) else None
+    value = _number_as(node.number, expected) if isinstance(node, nodes.NumberConstant) else None
     if value is not None:
         return constant(value)
-    if wanted in _EXPECTED:
-        return failing(site, node, f"expected {_EXPECTED[wanted]}; found {node}")
-    return failing(site, node, f"can't handle {node} for arg of type {wanted}")
+    if expected in _EXPECTED:
+        return failing(site, node, f"expected {_EXPECTED[expected]}; found {node}")
+    return failing(site, node, f"can't handle {node} for arg of type {expected}")
 
 
-def _number_as(number: Number, wanted: str) -> int | float | None:
+def _number_as(number: Number, expected: str) -> int | float | None:
     """Return a constant as a numeric type, or None where it does not fit."""
-    if wanted == "int":
+    if expected == "int":
         return None if number.integer is None else Int(number.integer)
-    if wanted == "int64":
+    if expected == "int64":
         return number.integer
-    if wanted == "uint32":
+    if expected == "uint32":
         return None if number.unsigned is None else number.unsigned & _UINT32
-    return number.floating if wanted == "float64" else None
+    return number.floating if expected == "float64" else None
 
 
-def nil_as(site: Site, node: Node, wanted: str) -> Evaluate:
+def nil_as(site: Site, node: Node, expected: str) -> Evaluate:
     """Return what nil is for a parameter's type."""
-    if wanted == VALUE:
+    if expected == VALUE:
         return constant(NO_VALUE)
-    if wanted == ANY:
+    if expected == ANY:
         return constant(None)
-    if wanted in _EMPTY:
-        empty = _EMPTY[wanted]
+    if expected in _EMPTY:
+        empty = _EMPTY[expected]
         return lambda frame, dot: empty()  # noqa: ARG005 - the shape of all code
-    return failing(site, node, f"cannot assign nil to {wanted}")
+    return failing(site, node, f"cannot assign nil to {expected}")
 
 
-def checked(site: Site, node: Node, evaluate: Evaluate, wanted: str) -> Evaluate:
-    """Hold a value to a parameter's type; `node` is whom Go blames."""
-    if wanted == VALUE:
+def checked(site: Site, node: Node, evaluate: Evaluate, expected: str) -> Evaluate:
+    """Hold a value to a parameter's type; Go's error names `node`."""
+    if expected == VALUE:
         return evaluate
-    if wanted == ANY:
+    if expected == ANY:
 
         def anything(frame: Frame, dot: Any) -> Any:
             value = evaluate(frame, dot)
             return None if value is NO_VALUE else value
 
         return anything
-    cls = _CLASSES.get(wanted)
+    cls = _CLASSES.get(expected)
 
     def typed(frame: Frame, dot: Any) -> Any:
         value = evaluate(frame, dot)
         if value.__class__ is cls:
             return value
-        return convert(site, node, value, wanted)
+        return convert(site, node, value, expected)
 
     return typed
 
 
-def convert(site: Site, node: Node, value: Any, wanted: str) -> Any:
+def convert(site: Site, node: Node, value: Any, expected: str) -> Any:
     """Accept what only looks different to Python, or complain as Go does."""
     if value is NO_VALUE:
-        if wanted in _EMPTY:
-            return _EMPTY[wanted]()
-        site.fail(node, f"invalid value; expected {wanted}")
+        if expected in _EMPTY:
+            return _EMPTY[expected]()
+        site.fail(node, f"invalid value; expected {expected}")
     given = ANY if value is None else type_name(value)
-    if given != wanted:
-        site.fail(node, f"wrong type for value; expected {wanted}; got {given}")
+    if given != expected:
+        site.fail(node, f"wrong type for value; expected {expected}; got {given}")
     return value

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bellhop.gotemplate.nodes import Node
 
 Final = tuple["Evaluate", "Evaluate", "Evaluate"]
-"""Code for what the pipeline brings, and the check that takes it in the cursor's place."""
+"""Code for the pipeline's value, and the check that takes it in the cursor's place."""
 
 
 def decide(first: Any, *others: Any) -> NoReturn:
@@ -34,7 +34,7 @@ def decide(first: Any, *others: Any) -> NoReturn:
 
 
 def call(name: str, value: Any, *arguments: Any) -> NoReturn:
-    """Be the built-in call, which the compiler tells the callee's name: data holds no functions."""
+    """Be the built-in call; the compiler passes the callee's name: data holds no functions."""
     del arguments
     if value is None or value is NO_VALUE:
         raise FunctionError("call of nil")
@@ -142,7 +142,7 @@ def _finishing(callee: _Callee, codes: Sequence[Evaluate], final: Final) -> Eval
 
 def short_circuit(name: str, codes: Sequence[Evaluate], final: Evaluate | None) -> Evaluate:
     """Return code for the built-in and, or: the first argument that decides, or the last."""
-    wanted = name == "or"
+    expected = name == "or"
     every = [*codes, final] if final is not None else list(codes)
     *deciding, last = every
 
@@ -150,7 +150,7 @@ def short_circuit(name: str, codes: Sequence[Evaluate], final: Evaluate | None) 
         handed = final(frame, dot) if final is not None else None
         for code in deciding:
             value = code(frame, dot)
-            if bool(value) is wanted:
+            if bool(value) is expected:
                 return value
         return handed if final is not None else last(frame, dot)
 
@@ -187,13 +187,13 @@ def _invoke(
 ) -> Any:
     method = value.methods[name]
     if len(arguments) != len(method.parameters):
-        wanted = len(method.parameters)
-        message = f"wrong number of args for {name}: want {wanted} got {len(arguments)}"
+        expected = len(method.parameters)
+        message = f"wrong number of args for {name}: want {expected} got {len(arguments)}"
         site.fail(node, message)
-    for argument, wanted_type in zip(arguments, method.parameters, strict=True):
+    for argument, parameter_type in zip(arguments, method.parameters, strict=True):
         given = type_name(argument)
-        if wanted_type not in (ANY, given):
-            site.fail(node, f"wrong type for value; expected {wanted_type}; got {given}")
+        if parameter_type not in (ANY, given):
+            site.fail(node, f"wrong type for value; expected {parameter_type}; got {given}")
     try:
         budget.begin_call(arguments, method.most)
         result = method.call(value, *[None if a is NO_VALUE else a for a in arguments])

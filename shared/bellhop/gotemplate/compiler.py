@@ -13,25 +13,16 @@ from bellhop.gotemplate.errors import DepthLimitError
 from bellhop.gotemplate.expressions import Expressions
 from bellhop.gotemplate.frames import BREAK, CONTINUE, Frame, Site
 from bellhop.gotemplate.literals import quote
+from bellhop.gotemplate.loops import MANY, loop, loop_with_jumps, make_iterable
 from bellhop.gotemplate.origins import Mark
 from bellhop.gotemplate.parser import parse
-from bellhop.gotemplate.values import (
-    NO_VALUE,
-    Struct,
-    make_int,
-    sorted_items,
-    to_string,
-    write,
-)
+from bellhop.gotemplate.values import NO_VALUE, to_string
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from bellhop.gotemplate.frames import Evaluate, Run
+    from bellhop.gotemplate.frames import Code, Evaluate, Run
     from bellhop.gotemplate.functions import FunctionSet
-
-Code = tuple["Run", ...]
-_MANY = 512
 
 
 class Compiled(NamedTuple):
@@ -60,7 +51,6 @@ class Program:
         self.mutates = any(f.mutates and f.name in text for f in functions.values())
 
     def run(self, frame: Frame, dot: Any) -> None:
-        """Run the main body."""
         for run in self.bodies[self.name].code:
             run(frame, dot)
 
@@ -132,16 +122,16 @@ class _Statements:
 
             return text_and_value
 
-        def value_alone(frame: Frame, dot: Any) -> None:
+        def write_value(frame: Frame, dot: Any) -> None:
             value = evaluate(frame, dot)
             frame.write(value if value.__class__ is str else _shown(value, frame))
 
-        return value_alone
+        return write_value
 
     # -- branches
 
     def _if(self, node: nodes.If) -> Run:
-        """Compile a chain of else-ifs into one walk over its arms."""
+        """Compile a chain of else-ifs into one loop over its arms."""
         arms: list[tuple[Evaluate, Code]] = []
         current: nodes.If = node
         while True:
@@ -160,7 +150,7 @@ class _Statements:
         return self.expressions.bare(node.pipeline).evaluate
 
     def _with(self, node: nodes.With) -> Run:
-        """Compile a chain of else-withs into one walk over its arms."""
+        """Compile a chain of else-withs into one loop over its arms."""
         arms: list[tuple[Evaluate, Code]] = []
         current: nodes.With = node
         while True:
@@ -194,21 +184,21 @@ class _Statements:
         body = self._with_dot(node.body, element=True)
         otherwise = self.block(node.otherwise or ())
         jumps = _may_jump(node)
-        loop = _loop_with_jumps if jumps else _loop
+        run_loop = loop_with_jumps if jumps else loop
         site, blamed = self.site, value.last
 
         def run(frame: Frame, dot: Any) -> object:
             items = evaluate(frame, dot)
             if items.__class__ is not list:
-                items = _iterable(items, len(slots), frame, site, blamed)
+                items = make_iterable(items, len(slots), frame, site, blamed)
             if items:
                 if items.__class__ is list and not slots and not jumps:
                     frame.budget.spend(len(items))
-                    for item in items if len(items) < _MANY else frame.budget.metered(items):
+                    for item in items if len(items) < MANY else frame.budget.metered(items):
                         for step in body:
                             step(frame, item)
                     return None
-                return loop(frame, items, slots, body)
+                return run_loop(frame, items, slots, body)
             for step in otherwise:
                 signal = step(frame, dot)
                 if signal is not None:
@@ -274,7 +264,7 @@ def _jump(signal: str) -> Run:
 
 
 def _may_jump(node: nodes.Node) -> bool:
-    """Tell whether break or continue may leave a node; those inside an inner range do not."""
+    """Return whether break or continue may leave a node; those inside an inner range do not."""
     waiting: list[nodes.Node] = []
     if isinstance(node, nodes.Branch):
         waiting = [*node.body, *(node.otherwise or ())]
@@ -331,82 +321,3 @@ def _with_chain(arms: Sequence[tuple[Evaluate, Code]], otherwise: Code) -> Run:
         return None
 
     return run
-
-
-class _Count:
-    """The numbers before a number, each of that number's own type, made as they are wanted."""
-
-    __slots__ = ("number",)
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __len__(self) -> int:
-        return max(self.number, 0)
-
-    def __iter__(self) -> Iterator[int]:
-        return map(self.number.__class__, range(self.number))
-
-
-def _iterable(items: Any, variables: int, frame: Frame, site: Site, blamed: nodes.Node) -> Any:
-    """Return what a range goes over: a list, a map, or a number's count."""
-    if not items and (items is NO_VALUE or items is None):
-        return ()
-    if isinstance(items, bool | str | float | complex | Struct) or not isinstance(
-        items, list | dict | int
-    ):
-        site.fail(blamed, f"range can't iterate over {to_string(items, frame.budget)}")
-    if isinstance(items, int):
-        if variables > 1:
-            site.fail(blamed, f"can't use {write(items)} to iterate over more than one variable")
-        return _Count(items)
-    return items
-
-
-def _pairs(items: Any) -> Iterable[tuple[Any, Any]]:
-    if isinstance(items, dict):
-        return sorted_items(items)
-    return ((make_int(index), item) for index, item in enumerate(items))
-
-
-def _loop(frame: Frame, items: Any, slots: Sequence[int], body: Code) -> None:
-    budget, variables = frame.budget, frame.variables
-    budget.spend(len(items))
-    if not slots:
-        for _, item in budget.metered(_pairs(items)):
-            for step in body:
-                step(frame, item)
-    elif len(slots) == 1:
-        slot = slots[0]
-        values = [item for _, item in sorted_items(items)] if isinstance(items, dict) else items
-        for item in values if len(values) < _MANY else budget.metered(values):
-            variables[slot] = item
-            for step in body:
-                step(frame, item)
-    else:
-        first, second = slots
-        pairs = _pairs(items)
-        for key, item in pairs if len(items) < _MANY else budget.metered(pairs):
-            variables[first] = key
-            variables[second] = item
-            for step in body:
-                step(frame, item)
-
-
-def _loop_with_jumps(frame: Frame, items: Any, slots: Sequence[int], body: Code) -> None:
-    budget, variables = frame.budget, frame.variables
-    budget.spend(len(items))
-    for key, item in budget.metered(_pairs(items)):
-        if len(slots) == 1:
-            variables[slots[0]] = item
-        elif slots:
-            variables[slots[0]] = key
-            variables[slots[1]] = item
-        for step in body:
-            signal = step(frame, item)
-            if signal is not None:
-                break
-        else:
-            continue
-        if signal is BREAK:
-            return

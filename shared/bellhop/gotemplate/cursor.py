@@ -16,7 +16,7 @@ ENDS = (lexer.EOF, lexer.ERROR, lexer.LIMIT)
 
 
 class Cursor:
-    """A walk over the tokens of a text; it replaces Go's three tokens of look-ahead."""
+    """A position in the tokens of a text; it replaces Go's three tokens of look-ahead."""
 
     def __init__(self, name: str, text: str, tokens: list[Token]) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""What a template can fail with, and where in its text it did.
+"""Errors of a template, with the place in its text.
 
 GoTemplateError                  .name .line .column .excerpt; str() is Go's own wording
 ├─ ParseError                    the text is not a template
@@ -50,7 +50,6 @@ class GoTemplateError(Exception):
 
     @property
     def name(self) -> str:
-        """Return the name of the text that failed."""
         return self.place.name
 
     @property
@@ -65,7 +64,6 @@ class GoTemplateError(Exception):
 
     @property
     def excerpt(self) -> str:
-        """Return the offending line of the text."""
         return self.place.excerpt
 
 

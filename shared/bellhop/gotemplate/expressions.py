@@ -20,7 +20,7 @@ from bellhop.gotemplate.arguments import (
 )
 from bellhop.gotemplate.calls import call, call_code, decide, method_code, short_circuit
 from bellhop.gotemplate.frames import follow
-from bellhop.gotemplate.parser import UNDEFINED
+from bellhop.gotemplate.pipelines import UNDEFINED
 from bellhop.gotemplate.values import NO_VALUE
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _MISS = (KeyError, TypeError, IndexError)
 
 
 class Expression(NamedTuple):
-    """Code for a value, whom to blame next, and whether the value is an element of another."""
+    """Code for a value, the node that the next error names, and whether it is an element."""
 
     evaluate: Evaluate
     last: Node
@@ -47,7 +47,7 @@ class Expressions:
         self.site = site
         self.dot_is_element = False
         self.elements: set[int] = set()
-        """Slots of variables that range hands elements to."""
+        """Slots of variables that range sets to elements."""
 
     # -- pipelines and commands
 
@@ -125,7 +125,7 @@ class Expressions:
         return Expression(self._after(final, code), first)
 
     def _after(self, final: Expression | None, code: Evaluate) -> Evaluate:
-        """Evaluate what the pipeline brings before failing, for its own errors come first."""
+        """Evaluate the pipeline's value before failing, for its own errors come first."""
         if final is None:
             return code
         before = final.evaluate
@@ -139,7 +139,7 @@ class Expressions:
     # -- operands
 
     def _operand(self, node: Node) -> Expression:
-        """Compile a term that stands alone or is an argument of any type."""
+        """Compile a term by itself, or as an argument of any type."""
         if isinstance(node, nodes.Field):
             return self._field(node)
         if isinstance(node, nodes.Variable):
@@ -154,14 +154,14 @@ class Expressions:
             return Expression(_dot, node, self.dot_is_element)
         return Expression(literal_of(self.site, node), node)
 
-    def argument(self, node: Node, wanted: str) -> Expression:
+    def argument(self, node: Node, expected: str) -> Expression:
         """Compile an argument held to its parameter's type."""
         if isinstance(node, LITERALS):
-            return Expression(literal_as(self.site, node, wanted), node)
+            return Expression(literal_as(self.site, node, expected), node)
         if isinstance(node, nodes.Nil):
-            return Expression(nil_as(self.site, node, wanted), node)
+            return Expression(nil_as(self.site, node, expected), node)
         expression = self._operand(node)
-        code = checked(self.site, expression.last, expression.evaluate, wanted)
+        code = checked(self.site, expression.last, expression.evaluate, expected)
         return Expression(code, expression.last)
 
     def _field(self, node: nodes.Field) -> Expression:
@@ -209,10 +209,10 @@ class Expressions:
         if complaint:
             message = f"wrong number of args for {name.name}: {complaint}"
             return Expression(self._after(final, failing(self.site, name, message)), name)
-        wanted = list(function.parameters)
-        wanted += [function.variadic or ""] * (given - len(wanted))
+        expected = list(function.parameters)
+        expected += [function.variadic or ""] * (given - len(expected))
         compiled = [
-            self.argument(node, kind) for node, kind in zip(arguments, wanted, strict=False)
+            self.argument(node, kind) for node, kind in zip(arguments, expected, strict=False)
         ]
         last = compiled[-1].last if compiled else name
         codes = [argument.evaluate for argument in compiled]
@@ -225,7 +225,7 @@ class Expressions:
         if function.call is call:
             codes.insert(0, constant(str(arguments[0]) if arguments else "<value>"))
         held = _Held()
-        check = checked(self.site, last, held, wanted[-1])
+        check = checked(self.site, last, held, expected[-1])
         code = call_code(self.site, node, function, codes, (final.evaluate, held, check))
         return Expression(code, last)
 
@@ -267,7 +267,7 @@ def _settled(expression: Expression) -> Expression:
 
 
 class _Held:
-    """Stands for a value that was computed before: the one a pipeline hands on."""
+    """Stands for a value that was computed before: the one that a pipeline passes on."""
 
     def __call__(self, frame: Frame, dot: Any) -> Any:
         """Return the value, which is passed in the cursor's place."""

@@ -1,4 +1,4 @@
-"""What running code carries with it, and what it needs to say where it failed."""
+"""State of a running template, and the places that its errors name."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ Evaluate = Callable[["Frame", Any], Any]
 """Computes a value from the frame and the cursor."""
 Run = Callable[["Frame", Any], object]
 """Writes; answers None, or BREAK or CONTINUE."""
+Code = tuple[Run, ...]
 
 _LONGEST_MESSAGE = 4096
 
@@ -61,7 +62,6 @@ class Site:
         self.functions = functions
 
     def place(self, node: Node) -> Place:
-        """Find where a node stands."""
         return place_at(self.name, self.text, node.position)
 
     def fail(self, node: Node, message: str) -> NoReturn:
@@ -76,7 +76,6 @@ class Site:
         )
 
     def fail_call(self, node: Node, name: str, error: Exception) -> NoReturn:
-        """Raise the error for a function that failed."""
         if isinstance(error, LimitError) and not error.line:
             error.place = self.place(node)
         if isinstance(error, GoTemplateError):
@@ -140,8 +139,8 @@ def _missing(site: Site, node: Node, value: dict[str, Any], name: str) -> Any:
 def _method(site: Site, node: Node, value: Opaque, name: str, budget: Budget) -> Any:
     method = value.methods[name]
     if method.parameters:
-        wanted = len(method.parameters)
-        site.fail(node, f"wrong number of args for {name}: want {wanted} got 0")
+        expected = len(method.parameters)
+        site.fail(node, f"wrong number of args for {name}: want {expected} got 0")
     try:
         return method.call(budget, value) if method.budgeted else method.call(value)
     except Exception as error:  # noqa: BLE001 - whatever a method raises is the template's error

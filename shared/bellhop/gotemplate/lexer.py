@@ -132,7 +132,7 @@ class _Lexer:
         self.position = end
 
     def _plain_text(self) -> bool:
-        """Take text and comments up to the next action; tell whether there is one."""
+        """Take text and comments up to the next action; return whether there is one."""
         text = self.text
         while True:
             start = self.position
@@ -296,7 +296,7 @@ class _Lexer:
 
 
 def _is_word(character: str) -> bool:
-    """Tell whether Go calls this a letter, a decimal digit or an underscore."""
+    """Return whether Go calls this a letter, a decimal digit or an underscore."""
     if ord(character) < _ASCII:
         return character == "_" or character.isalnum()
     return unicodedata.category(character) in ("Lu", "Ll", "Lt", "Lm", "Lo", "Nd")

@@ -1,8 +1,8 @@
 """The bounds a template runs in, and the meter that holds it to them.
 
 A template is written by somebody else, so each render carries a budget. Work is paid for before
-it is done: a function that would build a large value asks first, a loop pays per iteration. What
-runs in C cannot be interrupted, so every call is bounded by the size of its arguments.
+it is done: a function that would build a large value asks first, a loop pays per iteration. Code
+in C cannot be interrupted, so every call is bounded by the size of its arguments.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_TOKENS = 100_000
 """How many pieces a text may be split into."""
 
 MAX_DATA_DEPTH = 150
-"""How deeply maps and lists may nest where they are walked."""
+"""How deeply maps and lists may nest where all their items are visited."""
 
 MAX_YAML_VALUES = 100_000
 """How many values, aliases counted once, one text of YAML may hold."""
@@ -50,7 +50,7 @@ MOST_PRODUCT = 100_000_000
 """How large the product of two sizes may be where a call takes time in proportion to it."""
 
 CUTTING = "the number of characters to cut off times the size of the text"
-"""What `multiply` is asked by all that cuts characters off the ends of a text."""
+"""The name of the product that `multiply` bounds for functions which trim a text."""
 
 _CALL = 64
 _SIZED = frozenset((str, list, dict, StringList, StringMap, IntList, DictList, Bytes))
@@ -60,7 +60,7 @@ _ITEMS_PER_LOOK = 512
 
 
 class Limits(NamedTuple):
-    """What one render may use; the defaults suit manifests with room to spare."""
+    """The limits of one render; the defaults are more than manifests need."""
 
     output: int = 2_000_000
     """Characters of the result, and of any single value on the way."""
@@ -73,7 +73,7 @@ class Limits(NamedTuple):
 
 
 class Budget:
-    """What is left of the limits of one render; functions that can be made to toil ask it."""
+    """The rest of the limits of one render; functions whose cost depends on input charge it."""
 
     __slots__ = (
         "calls",
@@ -102,9 +102,9 @@ class Budget:
     ) -> None:
         self.limits = limits
         self.context = context
-        """What the functions of this render may read: the resources of `deploy_functions`."""
+        """The resources that functions of this render may read: those of `deploy_functions`."""
         self.pieces: list[str] = [] if pieces is None else pieces
-        """What was written so far."""
+        """The output so far."""
         self.owned = owned
         """The data may be written into: it is the render's own copy."""
         self.seen = self.written = 0
@@ -232,8 +232,8 @@ class Budget:
         """Pay for each item of a nested value, so that shared parts cannot multiply unseen.
 
         Returns its characters, those of its keys included; of `lead` are those that each item
-        takes for every level that it lies deep. Who writes a value writes what lies deep again at
-        each level, so that depth and size bound each other.
+        takes for every level that it lies deep. A writer copies nested text again at each
+        level, so that depth and size bound each other.
         """
         self.walked = self.deepest = 0
         self._walk(value, 0, lead)

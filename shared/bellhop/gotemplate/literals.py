@@ -80,7 +80,7 @@ def _escape(character: str, mark: str, *, ascii_only: bool) -> str:
 
 
 def is_printable(character: str) -> bool:
-    """Tell whether Go's unicode.IsPrint does."""
+    """Return whether Go's unicode.IsPrint does."""
     return character.isprintable()
 
 

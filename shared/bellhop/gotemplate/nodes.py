@@ -1,4 +1,4 @@
-"""The tree a template becomes. Nodes have fields alone, and `str` writes them as Go does in errors.
+"""The tree a template becomes. Nodes have only fields, and `str` writes them as Go does in errors.
 
 Plain classes rather than dataclasses: making twenty of those costs more than loading all else.
 """
@@ -23,7 +23,7 @@ class Node:
 
 
 class Text(Node):
-    """What is written as it stands."""
+    """Text that is written as it stands."""
 
     __slots__ = ("text",)
 
@@ -148,7 +148,7 @@ class Chain(Node):
 
 
 class Command(Node):
-    """A function with its arguments, or a value alone."""
+    """A function with its arguments, or only a value."""
 
     __slots__ = ("arguments",)
 
@@ -201,7 +201,7 @@ class Action(Node):
 
 
 class Branch(Node):
-    """What `if`, `with` and `range` have in common."""
+    """The common part of `if`, `with` and `range`."""
 
     __slots__ = ("body", "otherwise", "pipeline")
 
@@ -295,5 +295,5 @@ class Body:
         self.position = position
 
     def is_empty(self) -> bool:
-        """Tell whether there is nothing but space."""
+        """Return whether there is nothing but space."""
         return all(isinstance(node, Text) and not node.text.strip() for node in self.nodes)

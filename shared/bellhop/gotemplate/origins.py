@@ -1,4 +1,4 @@
-"""Which line of a template each line of its output comes from: marks among the pieces written.
+"""The template line of each line of output, by marks among the pieces written.
 
 A mark is empty text, so a marked program writes what an unmarked one does. Only what asks for
 origins is compiled with marks; they cost an ordinary render nothing.

@@ -20,7 +20,6 @@ _SPRIG = (
     "jsons",
     "lists",
     "logic",
-    "machine",
     "numbers",
     "paths",
     "regex",

@@ -1,4 +1,4 @@
-"""A template as its users see it: made once, rendered as often as wanted, from any thread."""
+"""A template as its users see it: made once, rendered any number of times, from any thread."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ class Template:
 
     @property
     def name(self) -> str:
-        """Return what errors call this template."""
         return self._program.name
 
     def render(self, data: Any, *, limits: Limits | None = None) -> str:

@@ -1,6 +1,6 @@
-"""What a template value is in Go's eyes: its type's name, its kind, and how it is written.
+"""Template values as Go sees them: the name of the type, the kind, and the written form.
 
-Data is plain JSON-like Python. Where Go tells types apart that Python does not, a subclass says
+Data is plain JSON-like Python. Where Go distinguishes types that Python does not, a subclass says
 so: `Int` is Go's int, whereas a plain int is the int64 that Kubernetes decodes whole numbers to.
 Attributes of Python objects are never read.
 """
@@ -110,12 +110,11 @@ class Opaque:
 
 
 def wrap(value: int) -> int:
-    """Bring an integer into int64, as Go's arithmetic does."""
+    """Wrap an integer around at int64, as Go's arithmetic does."""
     return ((value & _MASK) ^ _SIGN) - _SIGN
 
 
 def make_int(value: int) -> Int:
-    """Return Go's int."""
     return _INTS[value] if 0 <= value < len(_INTS) else Int(value)
 
 
@@ -170,7 +169,6 @@ def _plain_class(value: Any) -> type:
 
 
 def type_name(value: Any) -> str:
-    """Return the name of the Go type."""
     name = _TYPE_NAMES.get(value.__class__)
     if name is not None:
         return name
@@ -180,7 +178,6 @@ def type_name(value: Any) -> str:
 
 
 def kind_name(value: Any) -> str:
-    """Return the name of the Go kind."""
     kind = _KINDS.get(value.__class__)
     if kind is not None:
         return kind
@@ -264,7 +261,7 @@ def print_values(values: Iterable[Any], budget: Budget) -> str:
 
 
 def copied(value: Any) -> Any:
-    """Copy maps and lists to the last leaf; the caller has paid for the walk."""
+    """Copy maps and lists to the last leaf; the caller has paid for all items."""
     if isinstance(value, Struct):
         return Struct({key: copied(item) for key, item in value.items()}, value.go_type)
     if isinstance(value, dict):

@@ -49,7 +49,6 @@ class Flags:
         self.precision: int | None = None
 
     def pad(self, text: str, *, zero: bool | None = None) -> str:
-        """Bring a text to its width."""
         if not self.width or len(text) >= self.width:
             return text
         if self.minus:
@@ -70,7 +69,6 @@ class Verb:
         return self.format(value, "v")
 
     def format(self, value: Any, verb: str) -> str:
-        """Write an argument."""
         if value is None or isinstance(value, NoValue):
             return self.flags.pad("<nil>") if verb in "Tv" else self._bad(None, verb)
         if verb == "T":

@@ -2,5 +2,5 @@
 
 Nothing here calls a cluster, evaluates a source or loads Lua, templates or pydantic. Only
 `runtime`, `registration`, `diagnosis` and `cli` import it; other features import `ingest.records`.
-It imports `clusters.records`, `state` and what is below.
+It imports `clusters.records`, `state` and the packages below.
 """

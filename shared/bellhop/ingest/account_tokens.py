@@ -1,8 +1,8 @@
-"""Tokens of a cluster's service accounts, judged offline by the keys that its API server publishes.
+"""Tokens of a cluster's service accounts, verified offline by the keys of its API server.
 
-A token is three parts of base64, `head.claims.signature`. Nothing it says of itself is believed
-before its signature fits a key that we have: the key decides by which algorithm, and only those
-count by which API servers sign. Whatever is not as it should be is a refusal.
+A token is three parts of base64, `head.claims.signature`. None of its content is trusted before its
+signature fits a known key: the key decides the algorithm, and only those of API servers are
+accepted. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from bellhop.errors import DeniedError, InvalidError
-from bellhop.state.record import Issuer
+from bellhop.state.ingest_policy import Issuer
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 FORWARDER = "system:serviceaccount:bellhop-system:bellhop-forwarder"
-"""As whom a forwarder comes; `forwarder_manifests` has both names, and is not loaded for them."""
+"""Service account of a forwarder; `forwarder_manifests` has both names, and is slow to import."""
 
 LEEWAY = timedelta(minutes=1)
 """By how much the API server's clock and ours may differ."""
@@ -40,11 +40,11 @@ _NAMES = ("kid", "kty", "alg", "n", "e", "crv", "x", "y")
 
 
 class UnknownKeyError(DeniedError):
-    """A token names a key that is not known: it may be a new one, or a stranger's."""
+    """A token names an unknown key: it may be a new one, or an unauthenticated client's."""
 
 
 def may_be_one(token: str) -> bool:
-    """Say whether a token looks like one of a service account."""
+    """Return whether a token looks like one of a service account."""
     return token.count(".") == _PARTS - 1 and len(token) <= _LONGEST
 
 
@@ -62,7 +62,7 @@ def read_keys(published: Any) -> tuple[Mapping[str, str], ...]:
     )
 
 
-def judge(token: str, issuer: Issuer, now: datetime) -> None:
+def verify(token: str, issuer: Issuer, now: datetime) -> None:
     """See that a token is one of the cluster's forwarder, for us, and in force.
 
     Raises:
@@ -80,18 +80,18 @@ def judge(token: str, issuer: Issuer, now: datetime) -> None:
         raise DeniedError("it is not signed as its key signs")
     if not _fits(key, signed.encode("ascii"), _decoded(signature)):
         raise DeniedError("its signature is not that of its key")
-    _judge_claims(claims, issuer, now)
+    _verify_claims(claims, issuer, now)
 
 
 def audience_of(token: str) -> Sequence[str]:
-    """Tell for whom a token says that it is; nothing for what is no token."""
+    """Return the audiences that a token claims; none if it is no token."""
     try:
         return _listed(_object(token.split(".")[1]).get("aud")) if may_be_one(token) else ()
     except DeniedError:
         return ()
 
 
-def _judge_claims(claims: Mapping[str, Any], issuer: Issuer, now: datetime) -> None:
+def _verify_claims(claims: Mapping[str, Any], issuer: Issuer, now: datetime) -> None:
     if claims.get("iss") != issuer.issuer:
         raise DeniedError("another issuer than the cluster's has made it")
     if issuer.audience not in _listed(claims.get("aud")):
@@ -143,7 +143,7 @@ def _curve(key: Mapping[str, str]) -> EllipticCurvePublicKey:
 
 
 def _is_usable(key: Any) -> bool:
-    """Say whether a key is one that service accounts' tokens are signed with, and no weaker."""
+    """Return whether a key is one that service accounts' tokens are signed with, and no weaker."""
     if not isinstance(key, Mapping) or key.get("use", "sig") != "sig":
         return False
     found = {name: key[name] for name in _NAMES if name in key}
@@ -162,7 +162,7 @@ def _is_usable(key: Any) -> bool:
 
 
 def _algorithm(key: Mapping[str, str]) -> str:
-    """Tell by which algorithm a key signs; empty for one that none of them has."""
+    """Return the algorithm by which a key signs; empty if it has none of the accepted ones."""
     own = _RSA if key.get("kty") == "RSA" else ""
     if key.get("kty") == "EC":
         own = _CURVES.get(key.get("crv", ""), ("", 0))[0]
@@ -192,7 +192,7 @@ def _number(text: str) -> int:
 
 
 def _listed(audience: Any) -> Sequence[str]:
-    """Return an audience as a list: a single one may stand alone."""
+    """Return an audience as a list: a token may have a single one as a string."""
     found = [audience] if isinstance(audience, str) else audience
     return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 

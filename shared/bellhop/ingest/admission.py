@@ -1,8 +1,8 @@
-"""Reading what API servers send: admission reviews and audit events, as hints and as facts.
+"""Reader of admission reviews and audit events of API servers, as hints and as facts.
 
-An admission request tells what is about to happen, perhaps: it is a hint to read the object
-back. An audit event of a finished write carries the object as it was stored: a fact. What
-arrives in which case was recorded from an API server; the recordings are the tests' payloads.
+An admission request shows a write that may never be stored: it is a hint to read the object back.
+An audit event of a finished write has the object as it was stored: a fact. The cases were recorded
+from an API server; the recordings are the tests' payloads.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from bellhop.core.digest import same
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.core.identity import MANAGER, check_key, check_uid, check_version
 from bellhop.errors import InvalidError
-from bellhop.state.record import WatchedKind
+from bellhop.state.ingest_policy import IngestPolicy, WatchedKind
 
 KNOCKER = "bellhop-doctor"
-"""Who changes nothing in a dry run, to see whether the forwarder is rung: it answers with a warning
-that begins with its name."""
+"""User of a dry run that tests the webhook: the forwarder answers it with a warning that begins
+with its name.
+"""
 
 INGEST = "bellhop-ingest"
-"""Who answers so where an API server calls ingest itself."""
+"""Name in that warning if the API server calls ingest itself."""
 
 _NAMESPACE = GVK("", "v1", "Namespace")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _STORING = frozenset({"create", "update", "patch"})
 _SAME_OBJECT = frozenset({"", "status"})
-# A namespace ends with an update of this subresource, which brings the Namespace itself.
+# A namespace is finally deleted by an update of this subresource, with the Namespace itself.
 _SAME_IN_ADMISSION = _SAME_OBJECT | {"finalize"}
 
 
@@ -40,7 +41,7 @@ class Hint(Struct, frozen=True):
     """An object may be about to change; `before` is its resource version as the hint had it.
 
     By one that is our `own` we apply it ourselves. One that `creates` names a uid that nothing
-    stored has had yet, and no version.
+    stored has had yet, and no version. Of one that is `named` only the name is sent.
     """
 
     key: ObjectKey
@@ -48,12 +49,13 @@ class Hint(Struct, frozen=True):
     before: int
     own: bool = False
     creates: bool = False
+    named: bool = False
 
 
 class Watched:
-    """The kinds that count in a cluster, found by kind or by resource, in all their versions.
+    """Watched kinds of a cluster, found by kind or by resource, in all their versions.
 
-    An API server rings and audits in one version of a kind; sources may name others.
+    An API server sends events and audits in one version of a kind; sources may name others.
     """
 
     def __init__(self, kinds: Iterable[WatchedKind]) -> None:
@@ -84,13 +86,13 @@ class Watched:
 
 
 class AnyKind(Watched):
-    """Every kind counts, as it comes: for who is rung only for kinds and versions that do."""
+    """Accepts every kind and version, for a receiver that is called only for watched ones."""
 
     def __init__(self) -> None:
         super().__init__(())
 
     def by(self, *, own: bool) -> Watched:
-        """Return the kinds that count for a write, whoever does it: others tell what is ours."""
+        """Return all kinds for any writer: the receiver finds out which writes are ours."""
         del own
         return self
 
@@ -99,13 +101,46 @@ class AnyKind(Watched):
         return [gvk] if gvk.kind else []
 
 
-def admission(request: Mapping[str, Any], watched: Watched) -> Sequence[Hint]:
-    """Read the `request` of an AdmissionReview v1: a hint for each version that counts, or none.
+class RelevantKinds:
+    """Kinds of a cluster that its ingest policy admits; objects of all others are dropped.
 
-    A dry run has no effect and is none. A DELETE brings only oldObject; one of a collection has
-    no name in the request. Other subresources (scale, binding) bring objects of other kinds:
-    they hint at their parent, whose version they do not tell. A CREATE may show the version that
-    its client sent, as a condition that nothing be there: no stored object ever had that version.
+    Sources select them, profiles own objects of them, templates read them, or they are of the
+    configuration.
+    """
+
+    def __init__(self, gate: IngestPolicy) -> None:
+        self.asked = Watched(gate.kinds)
+        self._held, self._followed = Watched(gate.held), Watched(gate.followed)
+        self._configured = Watched(gate.configured)
+        beside = (*gate.held, *gate.followed, *gate.configured)
+        more = [each for each in beside if each.gvk not in self.asked]
+        self.all = Watched([*gate.kinds, *more]) if more else self.asked
+
+    def list_unwatched(self, kinds: Iterable[str]) -> list[str]:
+        """Return the kinds, written as `str` does, of which no version is admitted."""
+        found = ((kind, *kind.rpartition("/")) for kind in kinds)
+        return [kind for kind, at, _, name in found if not self.all.versions(GVK.parse(at, name))]
+
+    def are_owned(self, key: ObjectKey) -> bool:
+        """Return whether a profile may own an object of this kind and correct its drift."""
+        return bool(self._held.versions(key.gvk))
+
+    def are_read(self, key: ObjectKey) -> bool:
+        """Return whether templates may read an object of this kind."""
+        return bool(self._followed.versions(key.gvk))
+
+    def are_configured(self, key: ObjectKey) -> bool:
+        """Return whether objects of this kind are, or may be, a part of the configuration."""
+        return bool(self._configured.versions(key.gvk))
+
+
+def admission(request: Mapping[str, Any], watched: Watched) -> Sequence[Hint]:
+    """Read the `request` of an AdmissionReview v1: a hint for each watched version.
+
+    A dry run gives none. A DELETE has only oldObject; one of a collection has no name in the
+    request. Other subresources (scale, binding) have objects of other kinds: they hint at their
+    parent, whose version is unknown. A CREATE may have the version that its client sent as a
+    precondition: no stored object ever had that version.
 
     Raises:
         InvalidError: no API server sends such a request.
@@ -138,10 +173,10 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Sequence[Hint]:
 
 
 def _is_own(request: Mapping[str, Any]) -> bool:
-    """Say whether a write is ours, by the field manager that it is done as.
+    """Return whether a write is ours, by its field manager.
 
-    The object itself does not tell: who takes a label away that we own leaves no trace in it. A
-    deletion has no field manager, and counts whoever does it.
+    The object does not show it: removing a label that we own leaves no trace. A deletion has no
+    field manager, and always counts.
     """
     options = request.get("options")
     return (
@@ -152,10 +187,10 @@ def _is_own(request: Mapping[str, Any]) -> bool:
 
 
 def changes_nothing(request: Mapping[str, Any]) -> bool:
-    """Say if an update would leave the object as it was; API servers then store nothing.
+    """Return whether an update leaves the object unchanged; API servers then store nothing.
 
-    Controllers that apply the same thing every few seconds would otherwise cost a dozen reads
-    each time. What only changes managedFields counts as nothing, since these are not sent.
+    Controllers that apply the same manifest every few seconds would otherwise cost a dozen reads
+    each time. A change of managedFields only counts as none, since these are not sent.
 
     Raises:
         InvalidError: no API server sends such a request.
@@ -174,21 +209,21 @@ def _bare(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": metadata}
 
 
-def is_knock(request: Mapping[str, Any]) -> bool:
-    """Say if somebody only wants to know whether we are rung."""
+def is_test_call(request: Mapping[str, Any]) -> bool:
+    """Return whether a request only tests that the webhook is called."""
     options = request.get("options")
     manager = options.get("fieldManager") if isinstance(options, dict) else ""
     return request.get("dryRun") is True and manager == KNOCKER
 
 
 def audit(events: Iterable[Any], watched: Watched) -> Iterator[Hint | dict[str, Any]]:
-    """Read the items of an audit EventList: stored objects where events have them, else hints.
+    """Read the items of an audit EventList: stored objects if events have them, or else hints.
 
-    Where other versions of the kind count than the one that was written, each has a hint.
-    Only finished writes that succeeded count, and no dry runs: those show in the request's URI
-    alone. A deletion's response is a Status without the object, so it is a hint; so is an update
-    that may have ended the object. An event that no API server sends is passed over: a list is
-    sent again as a whole, and others in it must not wait for it.
+    If other versions of the kind are watched than the written one, each has a hint. Only finished
+    writes that succeeded count, and no dry runs, which show in the request's URI. A deletion's
+    response is a Status without the object, so it is a hint; so is an update that may have deleted
+    the object. An event that no API server sends is skipped: a list is sent again as a whole, and
+    its other events must not wait.
     """
     for event in events:
         with suppress(InvalidError):
@@ -274,10 +309,10 @@ def _stored(response: Mapping[str, Any], watched: Watched) -> Iterator[Hint | di
 
 
 def _ends(metadata: Mapping[str, Any]) -> bool:
-    """Say if nothing holds an object any more once this write is stored.
+    """Return whether an object may be deleted once this write is stored.
 
-    Removing the last finalizer deletes the object and answers with it as it was before; no event
-    of a deletion follows. A Pod in its grace period looks the same, so it takes a look to tell.
+    Removing the last finalizer deletes the object, and the answer has it as it was before; no event
+    of a deletion follows. A Pod in its grace period looks the same, so the object has to be read.
     """
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
 

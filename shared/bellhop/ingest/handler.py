@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -29,28 +28,29 @@ from bellhop.ingest.account_tokens import may_be_one
 from bellhop.ingest.admission import (
     INGEST,
     Hint,
+    RelevantKinds,
     admission,
     audit,
     changes_nothing,
-    is_knock,
+    is_test_call,
 )
-from bellhop.ingest.batch import BATCH, Batches
-from bellhop.ingest.cloud_event_arrivals import Arriving
+from bellhop.ingest.batch import BATCH, Batches, CloudEventArrivals
 from bellhop.ingest.heartbeat import HeartbeatRecorder, read_alive, read_refused
 from bellhop.ingest.http import Caller, Request, Response, body_of, refusal, too_large
 from bellhop.ingest.recorder import Recorder, trace
-from bellhop.ingest.refusals import Refused
-from bellhop.ingest.relevant_kinds import RelevantKinds
-from bellhop.ingest.senders import OutsideSenders, StrangerError, Visitor, refuse_unsigned
+from bellhop.ingest.refusals import Refused, Throttle
+from bellhop.ingest.senders import OutsideSenders, UnverifiedError, Visitor, refuse_unsigned
 from bellhop.ingest.service_accounts import Accounts
 from bellhop.logs import Log
 from bellhop.rendering.cloud_events import BATCH as BATCH_OF_EVENTS
-from bellhop.rendering.cloud_events import STRUCTURED, is_told
+from bellhop.rendering.cloud_events import STRUCTURED, has_cloud_events
 from bellhop.rendering.cloud_events import read as read_events
-from bellhop.rendering.observation import observe_told
+from bellhop.rendering.observation import read_observation
 from bellhop.settings import Settings
+from bellhop.state.cluster import Heartbeat
+from bellhop.state.ingest_policy import IngestPolicy
+from bellhop.state.match import Observation
 from bellhop.state.messages import Publisher, ReadBack, Resync
-from bellhop.state.record import Heartbeat, IngestPolicy, Observation
 from bellhop.state.records import Records
 
 MISSED = "Missed"
@@ -79,10 +79,10 @@ class Ingest:
         self._refused = Refused(records)
         self._outside = OutsideSenders(records, self._refused)
         self._hearing = HeartbeatRecorder(records)
-        self._arriving = Arriving(records)
+        self._arriving = CloudEventArrivals(records)
         self._recorder = Recorder(records, publisher)
         self._batches = Batches(records, self._recorder, self._arriving, log)
-        self._skewed = _Seldom(_SAY_SKEW)
+        self._skewed = Throttle(_SAY_SKEW)
 
     @property
     def body_limit(self) -> int:
@@ -90,14 +90,14 @@ class Ingest:
         return self._settings.body_limit
 
     def admit(self, caller: Caller) -> IngestPolicy | Visitor | Response:
-        """Let a sender in, or say why not, before anything of what it brings is read.
+        """Authenticate a sender, or return a refusal, before anything of its body is read.
 
-        A visitor that signs is judged only with its body: it has proved nothing yet.
+        A sender that signs is authenticated with its body: until then it has proved nothing.
         """
         return self._guarded(lambda: self._admit(caller))
 
     def respond(self, request: Request, gate: IngestPolicy | Visitor | None = None) -> Response:
-        """Answer one request; never raises. Who was let in already comes with its gate."""
+        """Answer one request; never raises. An authenticated sender's `gate` is its policy."""
         found = gate or self.admit(
             Caller(request.cluster, request.token, request.sender, request.signed)
         )
@@ -108,11 +108,11 @@ class Ingest:
         return reply
 
     def hear(self, request: Request) -> Response:
-        """Answer a request that the cloud itself let in: CloudEvents for a cluster; never raises.
+        """Answer a request that the cloud authenticated: CloudEvents for a cluster; never raises.
 
-        Whoever asks this has seen to it that nobody else can send so.
+        The caller ensures that no other sender reaches this.
         """
-        reply = self._guarded(lambda: self._hear(request))
+        reply = self._guarded(lambda: self._receive(request))
         assert isinstance(reply, Response)
         return reply
 
@@ -125,7 +125,7 @@ class Ingest:
             return refusal(413, error)
         except InvalidError as error:
             return refusal(400, error)
-        except StrangerError as error:
+        except UnverifiedError as error:
             return refusal(401, error)
         except TemporaryError as error:
             self._log.warning("Sent a sender away for now", error=str(error))
@@ -142,7 +142,7 @@ class Ingest:
         kept = self._records.gates.get(cluster)
         gate = kept.value if kept else None
         try:
-            self._judge(cluster, token, gate)
+            self._authenticate(cluster, token, gate)
         except DeniedError as error:
             # A forwarder whose account is refused comes again with the token of its Secret.
             if gate and token and not may_be_one(token):
@@ -151,13 +151,13 @@ class Ingest:
         assert gate
         return gate
 
-    def _judge(self, cluster: str, token: str, gate: IngestPolicy | None) -> None:
+    def _authenticate(self, cluster: str, token: str, gate: IngestPolicy | None) -> None:
         """See that a token is one of a cluster's sender: one that it was given, or its account's.
 
         Raises:
             DeniedError: it is not.
         """
-        # Comparing with somebody's digests takes as long for a cluster that is not there.
+        # Comparing with a dummy digest takes as long for a cluster that does not exist.
         expected = gate.digests(self._records.clock.now()) if gate else (_NOBODY, _NOBODY)
         given = _digest(token)
         why = ""
@@ -165,7 +165,7 @@ class Ingest:
             return
         if may_be_one(token):
             try:
-                self._accounts.judge(cluster, token)
+                self._accounts.verify(cluster, token)
             except DeniedError as error:
                 why = f": {error}"
             else:
@@ -181,27 +181,27 @@ class Ingest:
             return too_large(len(request.body), self._settings.body_limit)
         if isinstance(gate, Visitor):
             return self._visit(request, gate)
-        if is_told(request.media, request.attributes):
-            rings = _rings_alone(request.token, gate)
-            return _ONLY_RINGS if rings else self._cloud_events(request, gate)
+        if has_cloud_events(request.media, request.attributes):
+            is_webhook = _is_webhook_token(request.token, gate)
+            return _ONLY_REVIEWS if is_webhook else self._handle_cloud_events(request, gate)
         if request.media and not _is_json(request.media):
             text = "cannot take what is not JSON; send it as application/json"
             return Response(415, body_of(InvalidError.code, text))
-        skew = self._skew(request)
+        skew = self._measure_skew(request)
         data = read_json(request.body)
-        if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
-            return _ONLY_RINGS
-        heard = Heartbeat(self._records.clock.now(), skew.total_seconds())
+        if data.get("kind") != "AdmissionReview" and _is_webhook_token(request.token, gate):
+            return _ONLY_REVIEWS
+        heartbeat = Heartbeat(self._records.clock.now(), skew.total_seconds())
         kinds = RelevantKinds(gate)
         if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
-            heard = read_alive(data, heard, kinds.unasked(read_refused(data)))
-        self._hearing.note(request.cluster, heard)
+            heartbeat = read_alive(data, heartbeat, kinds.list_unwatched(read_refused(data)))
+        self._hearing.note(request.cluster, heartbeat)
         reply = self._read(request.cluster, data, gate, kinds)
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
         return Response(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
 
-    def _hear(self, request: Request) -> Response:
+    def _receive(self, request: Request) -> Response:
         kept = self._records.gates.get(request.cluster)
         if kept is None:
             text = (
@@ -211,25 +211,25 @@ class Ingest:
             return Response(404, body_of(MissingError.code, text))
         if len(request.body) > self._settings.body_limit:
             return too_large(len(request.body), self._settings.body_limit)
-        if not is_told(request.media, request.attributes):
+        if not has_cloud_events(request.media, request.attributes):
             return _ONLY_CLOUD_EVENTS
-        return self._cloud_events(request, kept.value)
+        return self._handle_cloud_events(request, kept.value)
 
     def _visit(self, request: Request, visitor: Visitor) -> Response:
-        """Take what a sender from outside brings: CloudEvents, and nothing else."""
+        """Accept the CloudEvents of a sender outside the cluster, and nothing else."""
         with self._outside.once(request, visitor) as taking:
-            if not is_told(request.media, request.attributes):
+            if not has_cloud_events(request.media, request.attributes):
                 return _ONLY_CLOUD_EVENTS
             refuse_unsigned(request)
-            reply = self._cloud_events(request, taking.gate)
+            reply = self._handle_cloud_events(request, taking.gate)
             taking.done = True
             return reply
 
-    def _skew(self, request: Request) -> timedelta:
-        """Tell by how much a sender's clock is ahead; where it is much, say so now and then."""
+    def _measure_skew(self, request: Request) -> timedelta:
+        """Return how far a sender's clock is ahead; a large skew is logged now and then."""
         now = self._records.clock.now()
         skew = _date(request.sent, now) - now
-        if abs(skew) >= SKEW and self._skewed.may(request.cluster, now):
+        if abs(skew) >= SKEW and self._skewed.try_begin(request.cluster, now):
             self._log.warning(
                 "A sender's clock differs from ours",
                 cluster=request.cluster,
@@ -242,15 +242,15 @@ class Ingest:
     ) -> Response:
         match (data.get("apiVersion"), data.get("kind")):
             case ("admission.k8s.io/v1", "AdmissionReview"):
-                return self._admission(cluster, data, kinds)
+                return self._handle_admission(cluster, data, kinds)
             case ("audit.k8s.io/v1", "EventList"):
-                return self._audit(cluster, data, kinds)
+                return self._handle_audit(cluster, data, kinds)
             case ("bellhop.dev/v1", kind) if kind == BATCH:
                 return self._batches.take(cluster, _items(data), gate, kinds)
             case ("bellhop.dev/v1", kind) if kind == MISSED:
-                return self._look(cluster)
+                return self._request_resync(cluster)
             case ("bellhop.dev/v1", kind) if kind == ALIVE:
-                unasked = kinds.unasked(read_refused(data))
+                unasked = kinds.list_unwatched(read_refused(data))
                 return Response(200, {"heard": True, **({"unasked": unasked} if unasked else {})})
         raise InvalidError(
             f"cannot take a {str(data.get('kind'))[:64]!a} of {str(data.get('apiVersion'))[:64]!a};"
@@ -258,10 +258,11 @@ class Ingest:
             f" {BATCH}, {MISSED} or {ALIVE} of bellhop.dev/v1"
         )
 
-    def _look(self, cluster: str) -> Response:
-        """Have a cluster looked at whose forwarder may have missed something.
+    def _request_resync(self, cluster: str) -> Response:
+        """Request a resync of a cluster whose forwarder may have missed events.
 
-        Who asks too soon is to ask again: what was missed since would not be found otherwise.
+        If the request comes too soon, the forwarder repeats it: otherwise events missed since would
+        not be found.
         """
         wait = self._records.looks.ask(cluster, self._records.clock.now())
         if wait:
@@ -271,16 +272,18 @@ class Ingest:
         self._publisher.publish([Resync(cluster)])
         return Response(200, {"sweep": True})
 
-    def _admission(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Response:
+    def _handle_admission(
+        self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds
+    ) -> Response:
         request = data.get("request")
         if not isinstance(request, Mapping) or not isinstance(request.get("uid"), str):
             raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
         found = () if changes_nothing(request) else admission(request, kinds.all)
-        hints = [self._confirm(cluster, hint, kinds) for hint in found]
+        hints = [self._make_read_back(cluster, hint, kinds) for hint in found]
         if hints:
             self._publisher.publish(hints)
         response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
-        if is_knock(request):
+        if is_test_call(request):
             response["warnings"] = [f"{INGEST} {__version__} was called"]
         review = {
             "apiVersion": "admission.k8s.io/v1",
@@ -289,50 +292,59 @@ class Ingest:
         }
         return Response(200, review)
 
-    def _audit(self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds) -> Response:
+    def _handle_audit(
+        self, cluster: str, data: Mapping[str, Any], kinds: RelevantKinds
+    ) -> Response:
         events = _items(data)
         now = self._records.clock.now()
         hints: list[ReadBack] = []
-        told: list[Observation] = []
+        observations: list[Observation] = []
         for found in audit(events, kinds.all):
             with suppress(InvalidError):
                 if isinstance(found, Hint):
-                    hints.append(self._confirm(cluster, found, kinds))
+                    hints.append(self._make_read_back(cluster, found, kinds))
                 else:
-                    told.append(observe_told(cluster, found, now))
-        rang = now.isoformat()
-        self._recorder.keep((each, rang) for each in told if each.key.gvk in kinds.asked)
+                    observations.append(read_observation(cluster, found, now))
+        noticed_at = now.isoformat()
+        self._recorder.store(
+            (each, noticed_at) for each in observations if each.key.gvk in kinds.asked
+        )
         with self._recorder.publishing() as changes:
-            for each in told:
-                changes.extend(self._recorder.concern(cluster, each.key, rang, kinds))
+            for each in observations:
+                changes.extend(self._recorder.concern(cluster, each.key, noticed_at, kinds))
+        hints += [
+            ReadBack(cluster, str(each.key), "", 0, trace=trace(), rang="")
+            for each in observations
+            if kinds.are_configured(each.key)
+        ]
         if hints:
             self._publisher.publish(hints)
-        taken = len(hints) + len(told)
+        taken = len(hints) + len(observations)
         return Response(200, {"taken": taken, "dropped": max(0, len(events) - taken)})
 
-    def _cloud_events(self, request: Request, gate: IngestPolicy) -> Response:
-        """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
+    def _handle_cloud_events(self, request: Request, gate: IngestPolicy) -> Response:
+        """Store the CloudEvents of a request by any sender; it is no heartbeat of the cluster."""
         now = self._records.clock.now()
         events = read_events(request.media, request.attributes, request.body)
-        taken = self._arriving.taken(gate.listeners, events)
+        taken = self._arriving.select_accepted(gate.listeners, events)
         kept = self._arriving.observe(request.cluster, taken, now)
-        self._recorder.keep((each, now.isoformat()) for each in kept)
+        self._recorder.store((each, now.isoformat()) for each in kept)
         return Response(200, {"taken": len(taken), "dropped": len(events) - len(taken)})
 
-    def _confirm(self, cluster: str, hint: Hint, kinds: RelevantKinds) -> ReadBack:
+    def _make_read_back(self, cluster: str, hint: Hint, kinds: RelevantKinds) -> ReadBack:
         return ReadBack(
             cluster,
             str(hint.key),
             uid=hint.uid,
             before=hint.before,
-            drift=not hint.own and (kinds.held(hint.key) or kinds.followed(hint.key)),
+            drift=not hint.own and (kinds.are_owned(hint.key) or kinds.are_read(hint.key)),
             trace=trace(),
             rang=self._records.clock.now().isoformat(),
             creates=hint.creates,
         )
 
 
-_ONLY_RINGS = Response(
+_ONLY_REVIEWS = Response(
     403,
     body_of(DeniedError.code, "this token is only valid for AdmissionReviews"),
 )
@@ -346,27 +358,8 @@ _ONLY_CLOUD_EVENTS = Response(
 )
 
 
-class _Seldom:
-    """Something that may be done for a cluster once in a while; shared between threads."""
-
-    def __init__(self, pause: timedelta) -> None:
-        self._pause = pause
-        self._lock = threading.Lock()
-        self._last: dict[str, datetime] = {}
-
-    def may(self, cluster: str, now: datetime) -> bool:
-        """Say whether it may be done now, and count it as done."""
-        with self._lock:
-            last = self._last.get(cluster)
-            # A clock that was set back must not end this for good.
-            if last is not None and timedelta(0) <= now - last < self._pause:
-                return False
-            self._last[cluster] = now
-            return True
-
-
-def _rings_alone(token: str, gate: IngestPolicy) -> bool:
-    """Say if a token stands in a webhook configuration, which many may read."""
+def _is_webhook_token(token: str, gate: IngestPolicy) -> bool:
+    """Return whether a token is in a webhook configuration, which many may read."""
     return gate.direct and hmac.compare_digest(_digest(token), gate.token_digest)
 
 

@@ -1,7 +1,7 @@
-"""Notes that a cluster was heard: seldom, so that what rings costs no write of it.
+"""Recorder of cluster heartbeats, which writes so seldom that an event costs no write.
 
-Each process writes at most once a minute for a cluster, and at once when its forwarder says
-something new of itself. What is noted tells people, and decides nothing.
+Each process writes at most once a minute for a cluster, and at once if its forwarder reports a
+change of itself. A heartbeat is shown to people, and decides nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.errors import BellhopError, InvalidError
-from bellhop.state.record import Heartbeat
+from bellhop.state.cluster import Heartbeat
 from bellhop.state.records import Records
 
 _EVERY = timedelta(minutes=1)
@@ -24,28 +24,30 @@ _VERSION, _SENTENCE = 64, 512
 
 
 class HeartbeatRecorder:
-    """What one process has heard lately; shared between threads."""
+    """Heartbeats that one process recorded lately; shared between threads."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
         self._lock = threading.Lock()
         self._written: dict[str, Heartbeat] = {}
 
-    def note(self, cluster: str, heard: Heartbeat) -> None:
-        """Note that a cluster was heard; what nothing is said of stays as it was said last."""
-        # Nobody is refused for it; who is heard next is noted again.
+    def note(self, cluster: str, heartbeat: Heartbeat) -> None:
+        """Record a heartbeat; fields that are not given keep their values."""
+        # No request fails for it; the next one records the heartbeat again.
         with suppress(BellhopError):
-            # A process that begins anew, as a function does for each few requests, reads first.
+            # A new process, as a function starts for every few requests, reads first.
             last = self._written.get(cluster) or self._records.hearings.get(cluster)
-            if last and not heard.version:
-                heard = replace(last, at=heard.at, ahead=heard.ahead)
+            if last and not heartbeat.version:
+                heartbeat = replace(last, at=heartbeat.at, ahead=heartbeat.ahead)
             # A clock that was set back must not silence this.
-            known = last and abs(heard.at - last.at) < _EVERY and _said(heard) == _said(last)
+            known = (
+                last and abs(heartbeat.at - last.at) < _EVERY and _said(heartbeat) == _said(last)
+            )
             with self._lock:
                 was = self._written.get(cluster)
-                self._written[cluster] = last if last and known else heard
+                self._written[cluster] = last if last and known else heartbeat
             if not known and was in (None, last):
-                self._records.hearings.put(cluster, heard)
+                self._records.hearings.put(cluster, heartbeat)
 
 
 def read_refused(data: Mapping[str, Any]) -> Mapping[str, str]:
@@ -63,7 +65,7 @@ def read_refused(data: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def read_alive(
-    data: Mapping[str, Any], heard: Heartbeat, unasked: Collection[str] = ()
+    data: Mapping[str, Any], heartbeat: Heartbeat, unasked: Collection[str] = ()
 ) -> Heartbeat:
     """Read what a forwarder says of itself; that it cannot read `unasked` kinds is no problem.
 
@@ -75,9 +77,9 @@ def read_alive(
     try:
         since = str(data.get("since") or "")
         return replace(
-            heard,
+            heartbeat,
             owed=max(0, int(data.get("owed") or 0)),
-            since=datetime.fromisoformat(since).astimezone(heard.at.tzinfo) if since else None,
+            since=datetime.fromisoformat(since).astimezone(heartbeat.at.tzinfo) if since else None,
             version=str(data.get("version") or "")[:_VERSION],
             problem=problem[:_SENTENCE],
             messaging=str(data.get("messaging") or "")[:_SENTENCE],
@@ -86,5 +88,5 @@ def read_alive(
         raise InvalidError("cannot read what a forwarder says of itself: send its words") from error
 
 
-def _said(heard: Heartbeat) -> tuple[str, str, str, bool]:
-    return heard.version, heard.problem, heard.messaging, heard.owed > 0
+def _said(heartbeat: Heartbeat) -> tuple[str, str, str, bool]:
+    return heartbeat.version, heartbeat.problem, heartbeat.messaging, heartbeat.owed > 0

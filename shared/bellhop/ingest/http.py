@@ -1,7 +1,7 @@
-"""The entrance of ingest: what an HTTP front hands over and sends back, and where requests may go.
+"""HTTP requests and responses of ingest, and the paths that it serves.
 
 /clusters/NAMESPACE/NAME[/TOKEN]            a cluster's own sender
-/clusters/NAMESPACE/NAME/senders/SENDER     somebody outside, who sends CloudEvents for it
+/clusters/NAMESPACE/NAME/senders/SENDER     a sender outside the cluster, of CloudEvents for it
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _METHODS = "POST, OPTIONS"
 
 
 class Caller(NamedTuple):
-    """Who a request says it is from: a cluster's own sender, or one from outside with a name.
+    """Sender that a request claims: a cluster's own one, or one outside the cluster with a name.
 
-    One that claims to be signed and is not as that should be has a `signed` of nobody.
+    A claim with an invalid signature has the `signed` of no sender.
     """
 
     cluster: str
@@ -33,7 +33,9 @@ class Caller(NamedTuple):
     sender: str = ""
     signed: Signed | None = None
 
-    def brings(self, body: bytes, media: str, sent: str, attributes: Mapping[str, str]) -> Request:
+    def make_request(
+        self, body: bytes, media: str, sent: str, attributes: Mapping[str, str]
+    ) -> Request:
         """Return the whole request, once its body is read."""
         return Request(
             self.cluster, self.token, body, media, sent, attributes, self.sender, self.signed
@@ -41,15 +43,15 @@ class Caller(NamedTuple):
 
 
 NOT_SIGNED = Signed("", 0, ())
-"""What is said to be a signature and is none: it is never in time."""
+"""The value of an invalid signature, which is never in time."""
 
 
 class Request(Struct, frozen=True):
-    """What an HTTP front hands over.
+    """Request as the HTTP server passes it on.
 
-    `token` is the sender's proof, `media` the Content-Type, `sent` the Date that it gives;
-    `attributes` are those of a CloudEvent that its headers tell. A `sender` is from outside, and
-    may have `signed` the request.
+    `token` is the sender's proof, `media` the Content-Type, `sent` the Date header; `attributes`
+    are those of a CloudEvent in headers. A `sender` is outside the cluster, and may have `signed`
+    the request.
     """
 
     cluster: str
@@ -63,7 +65,7 @@ class Request(Struct, frozen=True):
 
 
 class Response(Struct, frozen=True):
-    """What an HTTP front sends back as JSON."""
+    """Response, which the HTTP server sends as JSON."""
 
     status: int
     body: Mapping[str, Any]
@@ -71,11 +73,11 @@ class Response(Struct, frozen=True):
 
 
 def address(path: str, authorization: str) -> Caller | None:
-    """Read who calls from a path and a Bearer header.
+    """Read the caller from a path and a Bearer header.
 
-    API servers can send no header to a webhook, nor a query: for them the token is in the path
-    (the check of a ValidatingWebhookConfiguration's URL). None if the path is another one, or if
-    no cluster can have such a name: a store bounds how long the names of its items are.
+    API servers can send neither a header nor a query to a webhook, so their token is in the path
+    (validated by ValidatingWebhookConfiguration's check of URLs). None if the path is another one,
+    or no cluster can have such a name: a store limits the names of items.
     """
     parts = path.strip("/").split("/")
     from_outside = len(parts) == _OUTSIDE_PARTS and parts[3] == _OUTSIDE
@@ -98,14 +100,14 @@ def path_of(cluster: str, sender: str) -> str:
 
 
 def share_of(cluster: str, sender: str) -> str:
-    """Name for whom the work of a sender from outside is done."""
+    """Return the fairness key of an outside sender's work."""
     return f"{cluster}/{_OUTSIDE}/{sender}"
 
 
 def caller(method: str, path: str, headers: Mapping[str, str]) -> Caller | Response:
-    """Read who calls, or say why nothing of the request can be served.
+    """Read the caller, or return why nothing of the request can be served.
 
-    Names of headers are in small letters.
+    Header names are in lower case.
     """
     found = address(path, headers.get("authorization", ""))
     if found is None:
@@ -126,10 +128,10 @@ _GRANTED = Response(
     {"allowed": True},
     {"Allow": _METHODS, "WebHook-Allowed-Origin": "*", "WebHook-Allowed-Rate": "*"},
 )
-"""The answer to who asks, before it sends CloudEvents, whether they are wanted here.
+"""Response to a sender that asks whether it may send CloudEvents here, before it does.
 
-Whoever proves to be a sender may send, wherever it is and however much: its address is no proof,
-and is not asked for. So nothing is read for it. The protocol is that of CloudEvents' web hooks:
+Any authenticated sender may send from anywhere, in any amount: an address is no proof, and is not
+checked. So nothing is read for it. This is the protocol of CloudEvents' web hooks:
 https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/http-webhook.md.
 """
 

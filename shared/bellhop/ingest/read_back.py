@@ -1,43 +1,52 @@
-"""Hints: an object that is about to change, perhaps, is read back."""
+"""Read back: an object that may be about to change is read from its cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
 from bellhop.catalog.cache import Catalogs
 from bellhop.core.gvk import ObjectKey
-from bellhop.deploy.subscribers import concerned
+from bellhop.deploy.subscribers import list_affected
 from bellhop.errors import TemporaryError
-from bellhop.ingest.records.observations import Seen
-from bellhop.ports.access import Access
-from bellhop.ports.kube import Kube
+from bellhop.ingest.records import Seen
+from bellhop.ports.kube import Access, Kube, Manifest
 from bellhop.ports.store import ABSENT
 from bellhop.rendering.observation import bury, observe
 from bellhop.state.event_recorder import Note, write
+from bellhop.state.match import Observation
 from bellhop.state.messages import Evaluate, Publisher, ReadBack
-from bellhop.state.record import Observation
 from bellhop.state.records import Records
 
+Admit = Callable[[str, ObjectKey, Callable[[], Manifest | None]], None]
+"""Takes an object of the configuration: its cluster, its key, and how to read it."""
+
 _SETTLED = timedelta(seconds=10)
-"""How long after its hint a change that cannot be seen is taken not to have happened."""
+"""Age of a hint after which a change that is not visible counts as not stored."""
 
 _SOON = timedelta(milliseconds=20)
 
 
-class Hints:
-    """Confirms hints: reads objects back and keeps what is really there."""
+class HintReader:
+    """Reads objects back, and stores their present state."""
 
     def __init__(
-        self, records: Records, catalogs: Catalogs, access: Access, publisher: Publisher
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        access: Access,
+        publisher: Publisher,
+        admit: Admit,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._access = access
         self._publisher = publisher
+        self._admit = admit
 
-    def confirm(self, hint: ReadBack) -> None:
+    def handle(self, hint: ReadBack) -> None:
         """Read an object back, in every version of its kind that sources name.
 
         Raises:
@@ -47,16 +56,31 @@ class Hints:
         if record is None:
             return
         kube = self._access.open(hint.cluster, version=record.value.credentials)
-        rang = ObjectKey.parse(hint.object)
-        for gvk in self._catalogs.current().kinds_in(hint.cluster):
-            if gvk[::2] == rang.gvk[::2]:
-                self._read_back(kube, rang._replace(gvk=gvk), hint)
+        hinted = ObjectKey.parse(hint.object)
+        catalog = self._catalogs.current()
+        for gvk in catalog.kinds_in(hint.cluster):
+            if gvk[::2] == hinted.gvk[::2]:
+                self._read_back(kube, hinted._replace(gvk=gvk), hint)
         if hint.drift:
-            self._tell_concerned(kube, rang, hint)
+            self._publish_concerned(kube, hinted, hint)
+        if hint.cluster == catalog.configuration:
+            self._admit(hint.cluster, hinted, lambda: self._read_present(kube, hinted, hint))
 
-    def _tell_concerned(self, kube: Kube, key: ObjectKey, hint: ReadBack) -> None:
-        """Tell the profiles that an object concerns once it shows what was done to it."""
-        found = list(concerned(self._records, hint.cluster, key.identity))
+    def _read_present(self, kube: Kube, key: ObjectKey, hint: ReadBack) -> Manifest | None:
+        """Read an object as it is once it shows the change; None if it is not there.
+
+        Raises:
+            TemporaryError: the cluster does not answer, or does not show the change yet.
+        """
+        now = self._records.clock.now()
+        there = kube.get(*key)
+        if _is_pending(hint, observe(hint.cluster, there, now) if there else None):
+            self._wait(hint, now)
+        return there
+
+    def _publish_concerned(self, kube: Kube, key: ObjectKey, hint: ReadBack) -> None:
+        """Publish the profiles that an object concerns once it shows the change."""
+        found = list(list_affected(self._records, hint.cluster, key.identity))
         if not found:
             return
         there = kube.get(*key)
@@ -78,7 +102,7 @@ class Hints:
             return
         if _is_pending(hint, seen):
             self._wait(hint, now)
-        self._keep(seen, old.token if old else ABSENT, hint)
+        self._store(seen, old.token if old else ABSENT, hint)
 
     def _bury(self, key: ObjectKey, old: Seen | None, hint: ReadBack, now: datetime) -> None:
         """Record an object that is absent as deleted.
@@ -88,7 +112,7 @@ class Hints:
         """
         if old and not (hint.creates and old.gone):
             uid = old.uid if hint.creates else hint.uid or old.uid
-            self._keep(bury(hint.cluster, key, uid, hint.before, now), old.token, hint)
+            self._store(bury(hint.cluster, key, uid, hint.before, now), old.token, hint)
         if hint.creates or old is None:
             self._wait(hint, now)
 
@@ -108,7 +132,7 @@ class Hints:
                 delay=max(age, _SOON),
             )
 
-    def _keep(self, seen: Observation, asked: str, hint: ReadBack) -> None:
+    def _store(self, seen: Observation, asked: str, hint: ReadBack) -> None:
         if not self._records.observations.put(seen, asked=asked):
             return
         message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
@@ -118,7 +142,7 @@ class Hints:
 
 
 def _is_pending(hint: ReadBack, seen: Observation | None) -> bool:
-    """Say whether an object is as it was before the write that a hint announces."""
+    """Return whether an object is as it was before the write that a hint announces."""
     if seen is None:
         return hint.creates or not (hint.uid or hint.before)
     if hint.creates:

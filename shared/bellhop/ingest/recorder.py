@@ -15,11 +15,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
-from bellhop.deploy.subscribers import concerned
-from bellhop.ingest.relevant_kinds import RelevantKinds
+from bellhop.deploy.subscribers import list_affected
+from bellhop.ingest.admission import RelevantKinds
 from bellhop.state.event_recorder import Note, write
+from bellhop.state.match import Observation
 from bellhop.state.messages import Apply, Evaluate, Publisher, ReadBack
-from bellhop.state.record import Observation
 from bellhop.state.records import Records
 
 FEW = 16
@@ -41,13 +41,13 @@ class Recorder:
         self._records = records
         self._publisher = publisher
 
-    def keep(self, told: Iterable[tuple[Observation, str]]) -> None:
+    def store(self, observed: Iterable[tuple[Observation, str]]) -> None:
         """Keep observations, each with the time when the cluster noticed, and publish them."""
-        each = iter(told)
+        each = iter(observed)
         while few := list(islice(each, FEW)):
             with self.publishing() as changes:
-                for observation, rang in few:
-                    changes.extend(self.put(observation, rang))
+                for observation, event_at in few:
+                    changes.extend(self.put(observation, event_at))
 
     @contextmanager
     def publishing(self) -> Iterator[list[Change]]:
@@ -61,29 +61,33 @@ class Recorder:
             if note and isinstance(message, Evaluate):
                 write(self._records, message, message.cluster, message.object, note)
 
-    def put(self, observation: Observation, rang: str) -> Iterator[Change]:
+    def put(self, observation: Observation, event_at: str) -> Iterator[Change]:
         """Keep an observation, and yield what follows if it is news or contradicts the record."""
         place = observation.cluster, str(observation.key)
         if self._records.observations.put(observation):
             note = Note("gone" if observation.gone else "rang")
-            yield Change(Evaluate(*place, trace(), rang), note)
+            yield Change(Evaluate(*place, trace(), event_at), note)
         elif self._contradicts(observation):
-            yield Change(ReadBack(*place, observation.uid, 0, rang=rang))
+            yield Change(ReadBack(*place, observation.uid, 0, rang=event_at))
 
     def concern(
-        self, cluster: str, key: ObjectKey, rang: str, kinds: RelevantKinds
+        self, cluster: str, key: ObjectKey, event_at: str, kinds: RelevantKinds
     ) -> Iterator[Change]:
-        """Yield messages to the profiles that hold an object which somebody else wrote or deleted.
+        """Yield messages to the profiles that own an object which another writer changed.
 
-        And to those whose workloads or templates read it. One look tells whose an object is, and
-        one who reads it; whether anything is to be done, these.
+        And to those whose workloads or templates read it. One read finds the owner, and one the
+        readers; their own reconciliation decides what to do.
         """
-        held, followed = kinds.held(key), kinds.followed(key)
-        for each in concerned(self._records, cluster, key.identity, held=held, followed=followed):
-            yield Change(replace(each, trace=trace(), rang=rang))
+        held, followed = kinds.are_owned(key), kinds.are_read(key)
+        if not (held or followed):
+            return
+        for each in list_affected(
+            self._records, cluster, key.identity, held=held, followed=followed
+        ):
+            yield Change(replace(each, trace=trace(), rang=event_at))
 
     def _contradicts(self, seen: Observation) -> bool:
-        """Say whether a sender saw an object alive, no earlier than it is recorded as deleted.
+        """Return whether a sender saw an object alive, no earlier than it is recorded as deleted.
 
         No uid comes back: either the record is wrong or the message is late. A read of the object
         decides.

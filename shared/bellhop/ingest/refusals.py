@@ -1,8 +1,8 @@
-"""Requests that came in a cluster's name with a token that is not its own: counted, and kept.
+"""Recorder of requests in a cluster's name with a token that is not its own.
 
-A state that was restored from before a registration refuses the cluster's own forwarder; whoever
-looks at the cluster must be told. Strangers can make requests, too: so only clusters that exist
-are counted, and each is written at most once a minute, whatever comes.
+A state restored from before a registration refuses the cluster's own forwarder, which people must
+see. Unauthenticated clients can send requests, too: so only existing clusters are counted, and each
+is written at most once a minute.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import threading
 from datetime import datetime, timedelta
 
 from bellhop.errors import BellhopError
-from bellhop.state.record import Refusals
+from bellhop.state.ingest_policy import Refusals
 from bellhop.state.records import Records
 
 _EVERY = timedelta(minutes=1)
 
 
 class Refused:
-    """What one process has refused and not written yet; shared between threads."""
+    """Refusals that one process has counted and not written yet; shared between threads."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -43,3 +43,22 @@ class Refused:
         except BellhopError:
             # The sender is refused all the same; the next one is counted again.
             return
+
+
+class Throttle:
+    """Allows an action once in a while for each cluster; shared between threads."""
+
+    def __init__(self, pause: timedelta) -> None:
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._last: dict[str, datetime] = {}
+
+    def try_begin(self, cluster: str, now: datetime) -> bool:
+        """Return whether the action is allowed now, and count it as done."""
+        with self._lock:
+            last = self._last.get(cluster)
+            # A clock that was set back must not end this for good.
+            if last is not None and timedelta(0) <= now - last < self._pause:
+                return False
+            self._last[cluster] = now
+            return True

@@ -1,12 +1,12 @@
-"""Senders from outside a cluster: whether a request is theirs, and comes for the first time.
+"""Authentication of senders outside a cluster, and detection of repeated requests.
 
-    by a token     head ─► its digest is kept? ─► body ─► CloudEvents
+    by a token     head ─► its digest is stored? ─► body ─► CloudEvents
     signed         head ─► in time? ─► body ─► signature of a key? ─► first time? ─► CloudEvents
 
-Each is asked by its record, at each request: who is removed, or whose former secret has ended, is
-refused from then on. All that is refused has one sentence, and takes the time of what is not: who
-guesses learns neither names nor how a sender proves itself. An attempt that was signed is noted
-before it is worked on, so that of two at once one is taken, and let go where nothing was taken.
+Each request reads the sender's record: a removed sender, or a former secret that has ended, is
+refused from then on. All refusals have one text and take as long as acceptance: a guess shows
+neither names nor proofs. A signed attempt is recorded before it is handled, so that one of two
+concurrent ones is accepted, and the record is deleted if nothing was accepted.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from bellhop.ingest import signatures
 from bellhop.ingest.http import Caller, Request, share_of
 from bellhop.ingest.refusals import Refused
 from bellhop.ingest.signatures import Signed
-from bellhop.rendering.cloud_events import BATCH, STRUCTURED, is_told
-from bellhop.state.record import IngestPolicy, Sender
+from bellhop.rendering.cloud_events import BATCH, STRUCTURED, has_cloud_events
+from bellhop.state.ingest_policy import IngestPolicy, Sender
 from bellhop.state.records import Records
 
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 _GRACE = timedelta(minutes=1)
 """For which a request is remembered once it counts no more: clocks of processes differ."""
 
-_STRANGERS = "senders"
-"""The share of all that comes in names that nobody has."""
+_UNVERIFIED = "senders"
+"""The fairness key of all requests in names that no sender has."""
 
 
-class StrangerError(DeniedError):
-    """A request is not from who it says that it is, or not for the first time."""
+class UnverifiedError(DeniedError):
+    """A request does not come from the sender that it claims, or is repeated."""
 
 
 class Visitor(Struct, frozen=True):
-    """Somebody whose body is to be read: a `sender`, who proved it, or a claim to be one.
+    """Sender whose body may be read: a `sender` that proved it, or a claim to be one.
 
-    A claim has `keys` to be judged by; those of nobody, where no such sender signs.
+    A claim has `keys` to verify its signature; dummy ones if no such sender signs.
     """
 
     gate: IngestPolicy | None
@@ -54,8 +54,8 @@ class Visitor(Struct, frozen=True):
 
     @property
     def share(self) -> str:
-        """Name for whom its work is done: what comes in names that nobody has shares one."""
-        return share_of(self.sender.cluster, self.sender.name) if self.sender else _STRANGERS
+        """Return the fairness key of its work; all names that no sender has share one."""
+        return share_of(self.sender.cluster, self.sender.name) if self.sender else _UNVERIFIED
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Taking:
 
 
 class OutsideSenders:
-    """Judges senders from outside for one process of ingest; shared between threads."""
+    """Authenticates senders outside clusters for one process of ingest; shared between threads."""
 
     def __init__(self, records: Records, refused: Refused) -> None:
         self._records = records
@@ -75,10 +75,10 @@ class OutsideSenders:
         self._nobody = signatures.new_key()
 
     def admit(self, caller: Caller) -> Visitor:
-        """Let a sender in by the head of its request, or somebody who claims to have signed it.
+        """Authenticate a sender by the head of its request, or accept a claim to have signed it.
 
         Raises:
-            StrangerError: it is none, or not now.
+            UnverifiedError: it is no sender, or not now.
         """
         now = self._records.clock.now()
         kept = self._records.senders.get(caller.cluster, caller.sender)
@@ -88,7 +88,7 @@ class OutsideSenders:
         if _has_token(sender, caller.token, now):
             return found
         if caller.signed and caller.signed.in_time(now):
-            # Also for nobody, whose body is read and compared like anybody's.
+            # Also for a dummy sender, whose body is read and compared like any other.
             signs = sender is not None and sender.signs
             keys = sender.proofs(now) if sender and signs else (self._nobody, self._nobody)
             return replace(found, keys=keys)
@@ -99,7 +99,7 @@ class OutsideSenders:
         """See that a request is its sender's, and have a signed one taken at most once.
 
         Raises:
-            StrangerError: it is not, or was taken before.
+            UnverifiedError: it is not, or was taken before.
         """
         signed, gate = request.signed, visitor.gate
         if gate and not visitor.keys:
@@ -120,10 +120,10 @@ class OutsideSenders:
         until = datetime.fromtimestamp(signed.at, UTC) + signatures.WINDOW + _GRACE
         return self._records.receipts.claim(request.cluster, request.sender, signed.digest, until)
 
-    def _denied(self, cluster: str, sender: str, visitor: Visitor) -> StrangerError:
+    def _denied(self, cluster: str, sender: str, visitor: Visitor) -> UnverifiedError:
         if visitor.sender:
             self._refused.note(visitor.share)
-        return StrangerError(
+        return UnverifiedError(
             f"the request is not one of sender '{sender}' of cluster '{cluster}', not from now, or"
             " was taken before; give it its present secret, set its clock, and have it sign each"
             " attempt again"
@@ -136,7 +136,7 @@ def refuse_unsigned(request: Request) -> None:
     Raises:
         InvalidError: the attributes of the event are in headers.
     """
-    if request.signed and request.attributes and not is_told(request.media, {}):
+    if request.signed and request.attributes and not has_cloud_events(request.media, {}):
         raise InvalidError(
             "cannot take a CloudEvent of a sender that signs by its headers: its signature only"
             f" covers the body; send the event as {STRUCTURED}, or several as {BATCH}"
@@ -144,7 +144,7 @@ def refuse_unsigned(request: Request) -> None:
 
 
 def _has_token(sender: Sender | None, token: str, now: datetime) -> bool:
-    """Say whether a token is a sender's, in the time that it takes for nobody's."""
+    """Return whether a token is a sender's, in the time that a dummy comparison takes."""
     by_token = sender is not None and not sender.signs
     expected = sender.proofs(now) if sender and by_token else (_NOBODY, _NOBODY)
     given = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

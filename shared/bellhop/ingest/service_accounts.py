@@ -1,12 +1,12 @@
-"""Senders that prove themselves by the token of their cluster's service account.
+"""Senders that prove themselves by a token of their cluster's service account.
 
-    who registers    asks the API server with which keys it signs ─► record
-    ingest           judges tokens by the record, and calls nobody
-                     meets a key that is not there ─► ReadKeys, at most once a minute a cluster
-    sweep            does that; and by itself once a day, so that a key that was taken back ends
+    registration     asks the API server for its signing keys ─► record
+    ingest           verifies tokens by the record, and calls no cluster
+                     an unknown key ─► RefreshTokenKeys, at most once a minute a cluster
+    resync           refreshes the keys, and also once a day, so that a revoked key ends
 
-So a token whose key was taken back counts for a day at most, and as a rule ends by itself after an
-hour. Keys that could not be read for a week count no more.
+So a token of a revoked key is accepted for a day at most; usually it expires after an hour. Keys
+that could not be refreshed for a week are not accepted any more.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING
 from bellhop.errors import DeniedError, PermanentError, StaleError
 from bellhop.ingest import account_tokens
 from bellhop.ports.store import ABSENT
+from bellhop.state.cluster import Cluster
+from bellhop.state.ingest_policy import Issuer
 from bellhop.state.messages import Publisher, RefreshTokenKeys
-from bellhop.state.record import Cluster, Issuer
 from bellhop.state.records import Records
 
 if TYPE_CHECKING:
     # Ingest, which loads this, talks to no cluster.
-    from bellhop.ports.kube import Kube
+    from bellhop.ports.kube import Access, Kube
 
 _PROVED = timedelta(minutes=1)
-"""For how long a token that was good is not judged again: so soon all else follows as well."""
+"""Time for which a valid token is not verified again, so that revocations act soon."""
 
 _MANY = 1024
 _DAY = timedelta(days=1)
@@ -36,7 +37,7 @@ _WEEK = timedelta(days=7)
 
 
 class Accounts:
-    """Judges tokens for one process of ingest; shared between threads."""
+    """Verifies tokens for one process of ingest; shared between threads."""
 
     def __init__(self, records: Records, publisher: Publisher) -> None:
         self._records = records
@@ -44,7 +45,7 @@ class Accounts:
         self._lock = threading.Lock()
         self._proved: dict[tuple[str, bytes], datetime] = {}
 
-    def judge(self, cluster: str, token: str) -> None:
+    def verify(self, cluster: str, token: str) -> None:
         """See that a token is one of a cluster's forwarder.
 
         Raises:
@@ -63,7 +64,7 @@ class Accounts:
         if abs(now - kept.value.read_at) > _WEEK:
             raise DeniedError("nobody has read its keys for a week")
         try:
-            account_tokens.judge(token, kept.value, now)
+            account_tokens.verify(token, kept.value, now)
         except account_tokens.UnknownKeyError:
             if not self._records.inquiries.ask(cluster, now):
                 self._publisher.publish([RefreshTokenKeys(cluster)])
@@ -75,19 +76,31 @@ class Accounts:
 
 
 def ask(kube: Kube, audience: str, now: datetime) -> Issuer:
-    """Ask an API server who makes the tokens of its accounts, and with which keys.
+    """Read the issuer of an API server's tokens, and its keys.
 
     Raises:
-        BellhopError: it does not say, or may not.
+        BellhopError: the API server does not answer, or denies it.
     """
     issuer, published = kube.issuer()
     return Issuer(issuer, audience, account_tokens.read_keys(published), now)
 
 
-def learn(records: Records, kube: Kube, cluster: Cluster, *, known: timedelta = _DAY) -> None:
-    """Read a cluster's keys anew, unless they were read a short while ago.
+def refresh_keys(records: Records, access: Access, cluster: str) -> None:
+    """Read a cluster's keys now.
 
-    Where they may not be read, those that are known go on to count for a while.
+    Raises:
+        TemporaryError: the cluster does not answer.
+    """
+    stored = records.clusters.get(cluster)
+    if stored:
+        kube = access.open(cluster, version=stored.value.credentials)
+        learn(records, kube, stored.value, known=timedelta(0))
+
+
+def learn(records: Records, kube: Kube, cluster: Cluster, *, known: timedelta = _DAY) -> None:
+    """Read a cluster's keys again, unless they were read a short while ago.
+
+    If that is denied, the known keys are accepted for a while.
 
     Raises:
         TemporaryError: the cluster does not answer.
@@ -106,8 +119,8 @@ def learn(records: Records, kube: Kube, cluster: Cluster, *, known: timedelta = 
     try:
         records.issuers.put(cluster.key, fresh, expect=kept.token if kept else ABSENT)
     except StaleError:
-        # Who wrote it meanwhile has asked later, or registered the cluster.
+        # A writer that was quicker has read later keys, or registered the cluster.
         return
     if records.clusters.get(cluster.key) is None:
-        # Whoever forgets a cluster deletes its name first: one of us sees the other.
+        # Removing a cluster deletes its record first: either that or this deletes the keys.
         records.issuers.delete(cluster.key)

@@ -1,8 +1,8 @@
 """Signatures of requests by Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`.
 
-A sender names each message by an id and each attempt by its time, and signs both with the body: who
-sees a request cannot make another one of it, and the same one is known by its id and time. What is
-asked of the headers is the specification's: https://www.standardwebhooks.com/.
+A sender names each message by an id and each attempt by its time, and signs both with the body: a
+captured request cannot be changed, and a repeated one is recognized by id and time. The
+specification defines the headers: https://www.standardwebhooks.com/.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WINDOW = timedelta(minutes=5)
 """By how much a sender's clock and ours may differ, either way: a request ends with it."""
 
 PREFIX = "whsec_"
-"""What a key begins with where people see it."""
+"""Prefix of a key as people see it."""
 
 _KEY_BYTES = 32
 _ID, _AT, _SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
@@ -37,24 +37,24 @@ _SECONDS = re.compile(r"[0-9]{1,12}\Z", re.ASCII)
 
 
 class Signed(Struct, frozen=True):
-    """What the head of a signed request says: which message, which attempt, and its signatures."""
+    """Head of a signed request: message, attempt, and signatures."""
 
     id: str
     at: int
     signatures: tuple[str, ...]
 
     def in_time(self, now: datetime) -> bool:
-        """Say whether it was signed about now."""
+        """Return whether it was signed about now."""
         return abs(now.timestamp() - self.at) <= WINDOW.total_seconds()
 
     @property
     def digest(self) -> str:
-        """Name this attempt: what is sent again as it was has the same one."""
+        """Return a name of this attempt, which an exact repeat shares."""
         return hashlib.sha256(f"{self.at}.{self.id}".encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def is_signed(headers: Mapping[str, str]) -> bool:
-    """Say whether a request claims to be signed; names of headers are in small letters."""
+    """Return whether a request claims to be signed; names of headers are in small letters."""
     return _SIGNATURE in headers
 
 
@@ -85,7 +85,7 @@ def sign(key: str, name: str, at: int, body: bytes) -> str:
 
 
 def fits(keys: Sequence[str], signed: Signed, body: bytes) -> bool:
-    """Say whether one of the signatures is one of the keys', in the time that all of them take."""
+    """Return whether a signature is by one of the keys, in a time that does not depend on them."""
     own = [_hmac(key, signed.id, signed.at, body).encode() for key in keys]
     given = [each.encode("utf-8", "replace") for each in signed.signatures]
     # A list: all are compared, however the first ends.

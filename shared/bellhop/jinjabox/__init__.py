@@ -1,4 +1,4 @@
-"""Jinja2 for templates of strangers: strict, deterministic, and within limits.
+"""Jinja2 for untrusted templates: strict, deterministic, and within limits.
 
     render("name: {{ Resource.metadata.name }}", {"Resource": service}, name="x", limits=Limits())
 
@@ -9,7 +9,6 @@ of Python objects are never read. Loading this package loads Jinja2, so importer
 
 from __future__ import annotations
 
-from bellhop.jinjabox.errors import JinjaError
-from bellhop.jinjabox.template import origins, render
+from bellhop.jinjabox.template import JinjaError, origins, render
 
 __all__ = ["JinjaError", "origins", "render"]

@@ -16,9 +16,9 @@ from jinja2.runtime import Context
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Budget
 from bellhop.jinjabox import methods
-from bellhop.jinjabox.errors import RefusedError
 from bellhop.jinjabox.operations import formatted
 from bellhop.jinjabox.values import (
+    RefusedError,
     defined,
     dumped,
     glance,
@@ -82,7 +82,6 @@ def capitalize(budget: Budget, value: Any) -> str:
 
 @FILTERS.add("lower")
 def lower(budget: Budget, value: Any) -> str:
-    """Write a value in small letters."""
     return methods.cased(budget, str.lower, shown(budget, value))
 
 
@@ -94,25 +93,21 @@ def title(budget: Budget, value: Any) -> str:
 
 @FILTERS.add("upper")
 def upper(budget: Budget, value: Any) -> str:
-    """Write a value in large letters."""
     return methods.cased(budget, str.upper, shown(budget, value))
 
 
 @FILTERS.add("string")
 def to_string(budget: Budget, value: Any) -> str:
-    """Write a value."""
     return shown(budget, value)
 
 
 @FILTERS.add("trim")
 def trim(budget: Budget, value: Any, characters: Any = None) -> str:
-    """Take blanks, or other characters, off both ends."""
     return methods.strip(budget, shown(budget, value), characters)
 
 
 @FILTERS.add("replace")
 def replace(budget: Budget, value: Any, old: Any, new: Any) -> str:
-    """Replace a part of a text, everywhere."""
     return methods.replace(budget, shown(budget, value), old, new)
 
 
@@ -166,13 +161,11 @@ def squote(budget: Budget, value: Any) -> str:
 
 @FILTERS.add("format")
 def printf(budget: Budget, value: Any, *arguments: Any, **named: Any) -> str:
-    """Format as printf does."""
     return formatted(budget, string(value), named or list(arguments))
 
 
 @FILTERS.add("urlencode")
 def urlencode(budget: Budget, value: Any) -> str:
-    """Write a text as it stands in a URL."""
     text = shown(budget, value)
     budget.reserve(12 * len(text))
     return paid(budget, percent_quote(text, safe="/"))
@@ -207,13 +200,11 @@ def floating(_budget: Budget, value: Any, otherwise: Any = 0.0) -> Any:
 
 @FILTERS.add("abs")
 def absolute(_budget: Budget, value: Any) -> Any:
-    """Return a number without its sign."""
     return abs(number(value))
 
 
 @FILTERS.add("round")
 def rounded(_budget: Budget, value: Any, places: Any = 0, method: Any = "common") -> Any:
-    """Round a number."""
     if method not in {"common", "ceil", "floor"}:
         raise RefusedError("the method of rounding is common, ceil or floor")
     factor = 10 ** whole(places, _PLACES)
@@ -229,7 +220,6 @@ def rounded(_budget: Budget, value: Any, places: Any = 0, method: Any = "common"
 
 @FILTERS.add("b64encode")
 def b64encode(budget: Budget, value: Any) -> str:
-    """Encode a text in base64."""
     return paid(budget, base64.b64encode(_bytes(budget, value)).decode())
 
 
@@ -244,7 +234,6 @@ def b64decode(budget: Budget, value: Any) -> str:
 
 @FILTERS.add("sha256")
 def sha256(budget: Budget, value: Any) -> str:
-    """Return the SHA-256 of a text in hexadecimal digits."""
     return hashlib.sha256(_bytes(budget, value)).hexdigest()
 
 
@@ -256,7 +245,6 @@ def to_json(budget: Budget, value: Any, indent: Any = None) -> str:
 
 @FILTERS.add("from_json fromJson")
 def from_json(budget: Budget, value: Any) -> Any:
-    """Read JSON."""
     text = string(value)
     budget.spend(sum(map(text.count, ",[{")))
     budget.reserve(2 * len(text))

@@ -11,10 +11,9 @@ from jinja2.runtime import Context
 from bellhop.gotemplate import Budget
 from bellhop.jinjabox import methods
 from bellhop.jinjabox.checks import TESTS
-from bellhop.jinjabox.errors import RefusedError
 from bellhop.jinjabox.filters import FILTERS, Table
 from bellhop.jinjabox.operations import calculate
-from bellhop.jinjabox.values import defined, items_of, kind, less, string, whole
+from bellhop.jinjabox.values import RefusedError, defined, items_of, kind, less, string, whole
 
 LISTS = Table()
 PARTS = {"grouper": 0, "list": 1}
@@ -22,7 +21,7 @@ _MISSING = object()
 
 
 class Group(list[Any]):
-    """What groupby yields: a value and its items, which also have the names in `PARTS`."""
+    """A group that groupby yields: a value and its items, also by the names in `PARTS`."""
 
 
 @LISTS.add("length count")
@@ -44,13 +43,11 @@ def to_list(budget: Budget, value: Any) -> list[Any]:
 
 @LISTS.add("first", whole=True)
 def first(context: Context, value: Any) -> Any:
-    """Return the first item."""
     return _end(context, value, 0)
 
 
 @LISTS.add("last", whole=True)
 def last(context: Context, value: Any) -> Any:
-    """Return the last item."""
     return _end(context, value, -1)
 
 
@@ -61,7 +58,6 @@ def _end(context: Context, value: Any, position: int) -> Any:
 
 @LISTS.add("reverse")
 def reverse(budget: Budget, value: Any) -> Any:
-    """Turn a text or a list round."""
     return value[::-1] if isinstance(value, str) else items_of(budget, value)[::-1]
 
 
@@ -121,13 +117,11 @@ def unique(
 
 @LISTS.add("min", whole=True)
 def least(context: Context, value: Any, attribute: Any = None) -> Any:
-    """Return the least item."""
     return first(context, sort(context, value, attribute=attribute, case_sensitive=True))
 
 
 @LISTS.add("max", whole=True)
 def most(context: Context, value: Any, attribute: Any = None) -> Any:
-    """Return the greatest item."""
     return last(context, sort(context, value, attribute=attribute, case_sensitive=True))
 
 
@@ -199,22 +193,22 @@ def reject(context: Context, value: Any, *test: Any) -> list[Any]:
 @LISTS.add("selectattr", whole=True)
 def selectattr(context: Context, value: Any, attribute: Any, *test: Any) -> list[Any]:
     """Return the items with an attribute that passes a test."""
-    return _by_attribute(context, value, attribute, test, wanted=True)
+    return _by_attribute(context, value, attribute, test, passes=True)
 
 
 @LISTS.add("rejectattr", whole=True)
 def rejectattr(context: Context, value: Any, attribute: Any, *test: Any) -> list[Any]:
     """Return the items with an attribute that fails a test."""
-    return _by_attribute(context, value, attribute, test, wanted=False)
+    return _by_attribute(context, value, attribute, test, passes=False)
 
 
 def _by_attribute(
-    context: Context, value: Any, attribute: Any, test: tuple[Any, ...], *, wanted: bool
+    context: Context, value: Any, attribute: Any, test: tuple[Any, ...], *, passes: bool
 ) -> list[Any]:
     return [
         each
         for each in items_of(_budget(context), value)
-        if _passes(context, _attribute(context, each, attribute), test) == wanted
+        if _passes(context, _attribute(context, each, attribute), test) == passes
     ]
 
 

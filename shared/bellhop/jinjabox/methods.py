@@ -7,14 +7,21 @@ from typing import Any
 
 from bellhop.gotemplate import Budget
 from bellhop.gotemplate.limits import CUTTING
-from bellhop.jinjabox.errors import RefusedError
-from bellhop.jinjabox.values import glance, items_of, key, keys_of, paid, shown, string
+from bellhop.jinjabox.values import (
+    RefusedError,
+    glance,
+    items_of,
+    key,
+    keys_of,
+    paid,
+    shown,
+    string,
+)
 
 Method = Callable[..., Any]
 
 
 def replace(budget: Budget, text: str, old: Any, new: Any) -> str:
-    """Replace one part of a text by another, everywhere."""
     old, new = string(old), shown(budget, new)
     count = text.count(old)
     budget.reserve(len(text) + count * (len(new) - len(old)))
@@ -22,7 +29,6 @@ def replace(budget: Budget, text: str, old: Any, new: Any) -> str:
 
 
 def joined(budget: Budget, between: str, values: Any) -> str:
-    """Join values into one text."""
     pieces = [shown(budget, each) for each in items_of(budget, values)]
     budget.reserve(sum(map(len, pieces)) + len(between) * len(pieces))
     return paid(budget, between.join(pieces))
@@ -40,7 +46,6 @@ def split(budget: Budget, text: str, separator: Any = None, times: int = -1) -> 
 
 
 def lines(budget: Budget, text: str) -> list[str]:
-    """Split a text into its lines."""
     budget.spend(text.count("\n") + 1)
     budget.charge(len(text))
     pieces = text.split("\n")
@@ -140,7 +145,6 @@ _MAPPING: dict[str, Method] = {
 
 
 def method_of(value: Any, name: str) -> Method | None:
-    """Find a method of a value."""
     if isinstance(value, str):
         return _TEXT.get(name)
     return _MAPPING.get(name) if isinstance(value, dict) else None

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bellhop.gotemplate import Budget
-from bellhop.jinjabox.errors import RefusedError
 from bellhop.jinjabox.values import (
+    RefusedError,
     contains,
     defined,
     equal,

@@ -1,7 +1,7 @@
 """Replaces what Jinja2 would compile to Python's own operations by filters that pay first.
 
 Comparisons, slices, keys, stars, loops, lists and mappings become calls of filters that no template
-can call by name. What there is no second template for (include, extends, blocks …) is refused here.
+can call by name. Tags that need a second template (include, extends, blocks …) are refused here.
 """
 
 from __future__ import annotations

@@ -15,12 +15,21 @@ from bellhop.core.suggestion import closest
 from bellhop.gotemplate import Budget, DepthLimitError
 from bellhop.jinjabox import rewriter
 from bellhop.jinjabox.checks import TESTS
-from bellhop.jinjabox.errors import RefusedError
 from bellhop.jinjabox.filters import Table
 from bellhop.jinjabox.lists import ALL, PARTS, Group
 from bellhop.jinjabox.methods import method_of
 from bellhop.jinjabox.operations import OPERATORS, calculate, compare, cut
-from bellhop.jinjabox.values import Bound, defined, items_of, key, kind, shown, string, whole
+from bellhop.jinjabox.values import (
+    Bound,
+    RefusedError,
+    defined,
+    items_of,
+    key,
+    kind,
+    shown,
+    string,
+    whole,
+)
 
 MAX_TOKENS = 30_000
 """How many words and signs a template may have: what parsing it costs at most."""
@@ -32,7 +41,7 @@ _LOOP = frozenset(
 
 
 class Literal(str):
-    """A text of the template itself, told apart from values where lines are counted."""
+    """A text of the template itself, distinguished from values where lines are counted."""
 
     __slots__ = ()
 
@@ -41,7 +50,7 @@ class Literal(str):
 
 
 class Missing(StrictUndefined):
-    """What is not there: any use fails, and says what may have been meant."""
+    """An undefined value: any use fails, and suggests the name that may have been meant."""
 
     __slots__ = ()
 
@@ -149,7 +158,6 @@ class Sandbox(SandboxedEnvironment):
             self._depth -= 1
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Apply an operator."""
         del context
         return calculate(self.budget, operator, left, right)
 
@@ -215,7 +223,7 @@ _HIDDEN.add(rewriter.LITERAL)(lambda _budget, value: Literal(value))
 
 
 @_HIDDEN.add(rewriter.NAMED)
-def _named(budget: Budget, value: Any) -> dict[str, Any]:
+def _read_keywords(budget: Budget, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise RefusedError(f"cannot take names from {kind(value)}")
     budget.spend(len(value))

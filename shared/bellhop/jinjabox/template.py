@@ -1,4 +1,4 @@
-"""Compiling a template once and rendering it as often as wanted, from any thread."""
+"""Compiling a template once and rendering it any number of times, from any thread."""
 
 from __future__ import annotations
 
@@ -11,20 +11,30 @@ from typing import Any
 from jinja2 import Template, TemplateError, TemplateSyntaxError
 
 from bellhop.gotemplate import Budget, GoTemplateError, Limits, Mark, OutputLimitError, lines_of
-from bellhop.jinjabox.errors import JinjaError, RefusedError
 from bellhop.jinjabox.sandbox import Literal, Sandbox
-from bellhop.jinjabox.values import paid, shown
+from bellhop.jinjabox.values import RefusedError, paid, shown
 
 _CACHED = 256
 _TAG = re.compile(r"\{[{%#]")
 _LONGEST = 256
 
 
+class JinjaError(Exception):
+    """A template failed; `line` counts from 1, 0 where there is none."""
+
+    def __init__(self, message: str, *, name: str, line: int, excerpt: str) -> None:
+        place = f"{name}:{line}" if line else name
+        super().__init__(f"template: {place}: {message}")
+        self.name = name
+        self.line = line
+        self.excerpt = excerpt
+
+
 def render(text: str, variables: Mapping[str, Any], *, name: str, limits: Limits) -> str:
     """Render a template; `name` is what errors call it.
 
     Raises:
-        JinjaError: the template is wrong, does not fit its data, or wants more than its limits.
+        JinjaError: the template is wrong, does not fit its data, or needs more than its limits.
     """
     if not _TAG.search(text):
         return text

@@ -1,4 +1,4 @@
-"""What the values of a template are, how they are written, and how they compare."""
+"""Values of a template: their types, their written form, and their comparison."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from jinja2 import Undefined
 
 from bellhop.gotemplate import Budget
-from bellhop.jinjabox.errors import RefusedError
 
 _LARGE = 4096
 _BITS = 256
@@ -23,6 +22,10 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (list, "a list"),
     (type(None), "nothing (null)"),
 )
+
+
+class RefusedError(Exception):
+    """An operation cannot be done on what it was given; it names kinds of values, never values."""
 
 
 class Bound:
@@ -182,7 +185,7 @@ def equal(budget: Budget, one: Any, other: Any) -> bool:
 
 
 def contains(budget: Budget, container: Any, value: Any) -> bool:
-    """Tell whether a text has a part, a list an item, or a mapping a key."""
+    """Return whether a text has a part, a list an item, or a mapping a key."""
     budget.spend(1)
     if isinstance(container, str):
         glance(budget, container)

@@ -7,7 +7,7 @@ it cannot reach the process, outlast its limits, or leave anything behind for th
     script = Script("function evaluate() return {matching = obj.kind == 'Service'} end")
     evaluate(script, {"kind": "Service"})    # Verdict(matching=True, message='')
 
-Who has many scripts for one object gives them a `Subject`: it is converted once.
+Many scripts for one object share a `Subject`, which is converted once.
 """
 
 from bellhop.luabox.contract import (
@@ -32,8 +32,8 @@ from bellhop.luabox.errors import (
     LuaRuntimeError,
     LuaSyntaxError,
 )
-from bellhop.luabox.limits import Limits
 from bellhop.luabox.script import Script
+from bellhop.luabox.state import Limits
 
 __all__ = [
     "HEALTHY",

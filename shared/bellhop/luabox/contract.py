@@ -1,6 +1,6 @@
-"""What Sveltos asks of a script: `evaluate` judges one object or many, selects, or writes some.
+"""Sveltos' contract of scripts: `evaluate` evaluates one object or many, selects, or writes.
 
-Whoever judges says whether what it sees matches, or in a check whether it is healthy.
+It returns whether an object matches or, in a check, whether it is healthy.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellhop.luabox import convert
+from bellhop.luabox.convert import Given
 from bellhop.luabox.errors import LuaResultError
-from bellhop.luabox.given import Given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ class Verdict(NamedTuple):
 
 
 _USUAL = {f'{{"matching":{word}}}': Verdict(word == "true", "") for word in ("true", "false")}
-"""What nearly every script returns, as the box writes it."""
+"""The result of nearly every script, as the box writes it."""
 
 
 class Selection(NamedTuple):
@@ -64,9 +64,10 @@ class Selection(NamedTuple):
 
 
 class Subject:
-    """One object that any number of scripts judge.
+    """One object that any number of scripts evaluate.
 
-    What scripts can ask of it is converted once for all that can ask the same, and copied for each.
+    The keys that a script can read are converted once for all scripts that can read the same ones,
+    and copied for each.
     """
 
     def __init__(self, obj: dict[str, Any]) -> None:
@@ -89,7 +90,7 @@ class Subject:
 
 
 def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:
-    """Judge one object by `evaluate()`, which sees it as global `obj` and as its argument.
+    """Evaluate one object by `evaluate()`, which sees it as global `obj` and as its argument.
 
     Without `matching` in the returned table the object does not match, as in Sveltos.
 
@@ -104,7 +105,7 @@ def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:
 
 
 def classify(script: Script, resources: list[dict[str, Any]]) -> Verdict:
-    """Judge objects together by `evaluate()`, which sees them as global `resources`.
+    """Evaluate objects together by `evaluate()`, which sees them as global `resources`.
 
     Raises:
         LuaError: the script failed, or returned no table with the right fields.
@@ -129,7 +130,7 @@ def diagnose(
 ) -> Health:
     """Ask `evaluate()` of a check about one object, which it sees as `evaluate` above does.
 
-    It sees numbers by name as global `metrics`, and these alone where there is no object. Without
+    It sees numbers by name as global `metrics`, and only these where there is no object. Without
     `healthy` in the returned table what it was asked about is not, as in Sveltos.
 
     Raises:
@@ -146,7 +147,7 @@ _STATES = (HEALTHY, "Progressing", "Degraded", "Suspended")
 
 
 class Assessed(NamedTuple):
-    """How a resource is, what the script says about it, and whether it wants to look again."""
+    """The state of a resource, the script's message, and whether it asks to be run again."""
 
     resource: dict[str, Any]
     state: str
@@ -158,35 +159,36 @@ def assess(script: Script, resources: list[dict[str, Any]]) -> list[Assessed]:
     """Ask `evaluate()` how objects are, which it sees as global `resources` and as its argument.
 
     It returns them as `resources`, each with its `resource`, and its state as `healthStatus`, or as
-    `status`, which Sveltos' code and its documents say in turn. What it leaves out is well.
+    `status`, which Sveltos' code and its documents say in turn. A resource that it leaves out is
+    healthy.
 
     Raises:
         LuaError: the script failed, or returned no table with the right fields.
     """
     result = script.call("evaluate", globals={"resources": resources}, args=[resources])
-    told = _tables(script, _field(_table(script, result), "resources") or [])
-    return [_assessed(script, index, each) for index, each in enumerate(told, start=1)]
+    returned = _tables(script, _field(_table(script, result), "resources") or [])
+    return [_assessed(script, index, each) for index, each in enumerate(returned, start=1)]
 
 
-def _assessed(script: Script, index: int, told: dict[str, Any]) -> Assessed:
-    resource = _field(told, "resource")
+def _assessed(script: Script, index: int, returned: dict[str, Any]) -> Assessed:
+    resource = _field(returned, "resource")
     if not isinstance(resource, dict):
         raise _unfit(script, f"'resources[{index}].resource' must be a table; it says which one")
-    state = _field(told, "healthstatus", default=_field(told, "status"))
+    state = _field(returned, "healthstatus", default=_field(returned, "status"))
     if state not in _STATES:
         raise _unfit(
             script,
             f"'resources[{index}].healthStatus' must be one of {', '.join(map(repr, _STATES))}",
         )
     return Assessed(
-        resource, state, _message(script, told), again=_bool(script, told, "reevaluate")
+        resource, state, _message(script, returned), again=_bool(script, returned, "reevaluate")
     )
 
 
 def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
     """Select among objects by `evaluate()`, which sees them as global `resources`.
 
-    What it returns as `resources` are the resources from then on: chosen, changed or made.
+    The `resources` that it returns replace the given ones: selected, changed or created.
 
     Raises:
         LuaError: the script failed, or returned no table with the right fields.
@@ -200,7 +202,7 @@ def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
 def write(script: Script, resources: dict[str, Any]) -> str:
     """Have manifests written by `evaluate()`, which sees objects by name as global `resources`.
 
-    What it returns as `resources` is one text, of YAML or JSON; nothing at all is fine.
+    It returns `resources` as one text, of YAML or JSON; nothing at all is fine.
 
     Raises:
         LuaError: the script failed, or returned no table with the right fields.
@@ -212,14 +214,14 @@ def write(script: Script, resources: dict[str, Any]) -> str:
     return written
 
 
-def _tables(script: Script, told: object) -> list[dict[str, Any]]:
+def _tables(script: Script, returned: object) -> list[dict[str, Any]]:
     """Read what a script returned as `resources`, which are to be tables."""
-    if not isinstance(told, list):
-        raise _unfit(script, f"'resources' must be a list, not {_kind(told)}")
-    for index, item in enumerate(told, start=1):
+    if not isinstance(returned, list):
+        raise _unfit(script, f"'resources' must be a list, not {_kind(returned)}")
+    for index, item in enumerate(returned, start=1):
         if not isinstance(item, dict):
             raise _unfit(script, f"'resources[{index}]' must be a table, not {_kind(item)}")
-    return told
+    return returned
 
 
 def _verdict(script: Script, result: object) -> Verdict:
@@ -231,7 +233,7 @@ def _verdict(script: Script, result: object) -> Verdict:
 def _lacks(returned: dict[str, Any], name: str) -> Lacking | None:
     """Return what a script returned instead of the field of a name; None if it is there.
 
-    Lua drops a field that is nil, so an empty table and one with a message alone are a plain no.
+    Lua drops a field that is nil, so an empty table and one with only a message are a plain no.
     """
     fields = tuple(sorted(each for each in returned if each.lower() != "message"))
     return Lacking(name, fields) if fields and name not in map(str.lower, fields) else None

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bellhop.luabox.errors import LuaLimitError
+from bellhop.luabox.keys import Keys
 
 # Bytes that begin no UTF-8 text, so that no string can be taken for a mark.
 MAP = b"\xff{"
@@ -36,7 +37,7 @@ def flatten(value: dict[str, Any], descent: Descent) -> list[Any]:
 
 
 class Descent:
-    """Where the walk is, for the limit of depth and for naming a script in errors.
+    """The depth of a conversion, for its limit and for naming a script in errors.
 
     Of dicts it goes into what stands at `keys`: as if there was nothing else. None is all.
     """
@@ -141,3 +142,31 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, list):
         return [_decoded(item) for item in value]
     return value
+
+
+class Given:
+    """Values for the calls of scripts; none of which sees what another makes of them.
+
+    A value given both as a global and as an argument is one table in Lua. Where `keys` are said,
+    tables have no others.
+
+    Raises:
+        LuaLimitError: a value is nested deeper than `depth`, or contains itself; `name` is whose
+            error it is.
+        TypeError: a value is not JSON-like.
+    """
+
+    __slots__ = ("tokens",)
+
+    def __init__(
+        self,
+        globals: Mapping[str, Any],  # noqa: A002 - Lua's own word for them.
+        args: Iterable[Any] = (),
+        *,
+        depth: int,
+        name: str,
+        keys: Keys | None = None,
+    ) -> None:
+        descent = Descent(depth + 1, name, keys)
+        self.tokens = flatten(dict(globals), descent)
+        self.tokens += flatten_args(args, globals, descent)

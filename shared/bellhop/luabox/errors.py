@@ -1,4 +1,4 @@
-"""What can be wrong with a script, in Lua's own wording, with the place.
+"""Errors of a script, in Lua's own wording, with the place.
 
 LuaError                .name of the script, .line (from 1, or None), .excerpt (that line), .wording
 ├─ LuaSyntaxError       the text is no Lua program
@@ -45,7 +45,7 @@ class LuaSyntaxError(LuaError):
 
 
 class LuaRuntimeError(LuaError):
-    """The script raised an error, or has no function of the wanted name."""
+    """The script raised an error, or has no function of the name."""
 
 
 class LuaLimitError(LuaError):

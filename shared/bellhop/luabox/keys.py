@@ -1,4 +1,4 @@
-"""Which keys a script can ask an object for, so that nothing else has to be brought into Lua.
+"""Keys of an object that a script can read, so that nothing else is converted for Lua.
 
 A script gets at a key by saying it, or by going through all keys there are. Most say all that they
 ask for: `obj.spec.ports` takes what stands at two keys, whatever else there is. For these an
@@ -21,7 +21,7 @@ REACHING = frozenset(
         "loadstring next pairs rawget require setfenv setmetatable time"
     )
 )
-"""What reads keys that a script need not say, or leads to what does.
+"""Names that read keys which a script does not spell out, or that lead to such names.
 
 `gsub` looks up in a table what it found, and `os.time` reads the fields of a date.
 """

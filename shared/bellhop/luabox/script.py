@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bellhop.luabox import convert, source
+from bellhop.luabox.convert import Given
 from bellhop.luabox.errors import (
     LuaError,
     LuaLimitError,
@@ -15,10 +16,8 @@ from bellhop.luabox.errors import (
     LuaRuntimeError,
     LuaSyntaxError,
 )
-from bellhop.luabox.given import Given
 from bellhop.luabox.keys import keys_said
-from bellhop.luabox.limits import Limits
-from bellhop.luabox.state import Pool
+from bellhop.luabox.state import Limits, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,7 +64,7 @@ class Script:
             raise self._failure(LuaSyntaxError, why, None)
 
     def may_define(self, function: str) -> bool:
-        """Say whether running the text may define a global function of a name."""
+        """Return whether running the text may define a global function of a name."""
         return source.may_define(self.text, function)
 
     @cached_property

@@ -43,7 +43,7 @@ def objection(text: str) -> tuple[int, str] | None:
 
 
 def may_define(text: str, name: str) -> bool:
-    """Say whether a script may define a global function of a name, as far as its text shows.
+    """Return whether a script may define a global function of a name, as far as its text shows.
 
     One that never says the name, or only as that of a local function, does not, unless it reaches
     its globals by names that it makes up.

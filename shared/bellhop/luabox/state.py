@@ -8,11 +8,10 @@ cross as scalars, results as text, and the only callable the box holds is its cl
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from bellhop.luabox import convert, source
-from bellhop.luabox.given import Given
-from bellhop.luabox.limits import Limits
+from bellhop.luabox.convert import Given
 
 _PARTS = ("meter", "matcher", "library", "json", "strings", "runes", "kubernetes", "host")
 _BATCH = 4000  # A C function may push 8000 values.
@@ -24,6 +23,29 @@ _HEADROOM = 1024 * 1024  # For the environment and the values crossing.
 
 Answer = tuple[str, str, float | None, bool]
 """A status, its text, a line, and whether the state must not be used again."""
+
+
+class Limits(NamedTuple):
+    """The bounds of one call; each is named in the LuaLimitError of a script that meets it.
+
+    Steps decide first in all but pathological scripts, so that the same script on the same
+    object ends the same way on a slow machine and on a busy one.
+    """
+
+    seconds: float = 1.0
+    """Processor time of the calling thread. A script cannot sleep, so this bounds a call."""
+
+    steps: int = 20_000_000
+    """Lua instructions."""
+
+    memory: int = 64 * 1024 * 1024
+    """Bytes a call may allocate beyond its input. Lua frees late: count on half of it."""
+
+    depth: int = 100
+    """Tables within tables, in values given and returned."""
+
+    size: int = 256 * 1024
+    """Bytes of the script's text."""
 
 
 class State:
@@ -106,7 +128,7 @@ class State:
 
 
 class _Clock:
-    """What Lua asks for the time; apart from State, or neither could ever be freed."""
+    """The clock that Lua calls; apart from State, or neither could ever be freed."""
 
     def __init__(self) -> None:
         self.until = 0.0

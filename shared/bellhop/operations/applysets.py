@@ -14,17 +14,17 @@ from typing import Any
 from bellhop.api.kinds import KINDS, Declaration, DeclarationKey
 from bellhop.core.names import label_value_problem
 from bellhop.core.sveltos_annotations import APPLYSET
-from bellhop.declarations.records.applysets import LEASE
+from bellhop.declarations.records import LEASE
 from bellhop.documents.document import Document
 from bellhop.errors import ConflictError, InvalidError, MissingError, StaleError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 
 Membership = Mapping[DeclarationKey, str]
 """The applyset of each declared object that has one."""
 
 
 class LeasedSet:
-    """An applyset, whatever its members are, that one process at a time applies."""
+    """An applyset of any members, applied by one process at a time."""
 
     def __init__(self, here: Installation, name: str) -> None:
         self.here = here
@@ -33,10 +33,10 @@ class LeasedSet:
 
     @contextmanager
     def leased(self) -> Iterator[None]:
-        """Keep others from applying this set meanwhile.
+        """Hold the lease of this set meanwhile.
 
         Raises:
-            BusyError: somebody else is applying it.
+            BusyError: another process applies it.
         """
         leases = self.here.records.applysets
         self._token = leases.acquire(self.name)
@@ -46,10 +46,10 @@ class LeasedSet:
             leases.release(self.name, self._token)
 
     def renew(self, cure: str) -> None:
-        """Keep the lease for as long again.
+        """Renew the lease.
 
         Raises:
-            StaleError: it was lost meanwhile; ends with the `cure`.
+            StaleError: it was lost; ends with the `cure`.
         """
         try:
             self._token = self.here.records.applysets.renew(self.name, self._token)
@@ -64,12 +64,12 @@ class ApplySet(LeasedSet):
     """The members of an applyset that `bellhop apply` stores."""
 
     def left(self, found: Sequence[Declaration]) -> list[DeclarationKey]:
-        """Return the objects of this set that are not among those found, in the order of kinds.
+        """Return the objects of this set that are not among the given ones, in the order of kinds.
 
         Raises:
-            ConflictError: one that was found belongs to another set.
+            ConflictError: a given one belongs to another set.
         """
-        before = _membership(self.here)
+        before = _read_memberships(self.here)
         found_keys = {each.key for each in found}
         for key in (each.key for each in found):
             other = before.get(key, self.name)
@@ -82,10 +82,10 @@ class ApplySet(LeasedSet):
         return [key for key, of in before.items() if of == self.name and key not in found_keys]
 
     def prune(self, keys: Collection[DeclarationKey]) -> list[DeclarationKey]:
-        """Delete what still belongs to this set, as `bellhop delete` does; return what it was.
+        """Delete an object that still belongs to this set, as `bellhop delete` does.
 
         Raises:
-            StaleError: the lease was lost meanwhile; nothing is deleted.
+            StaleError: the lease was lost; nothing is deleted.
         """
         if not keys:
             return []
@@ -103,22 +103,18 @@ class ApplySet(LeasedSet):
         return kept is not None and _set_of(kept.value) == self.name
 
 
-def labelled(documents: Sequence[Document], name: str) -> list[Document]:
-    """Return documents that say to which applyset they belong; those without metadata as they are.
+def label_documents(documents: Sequence[Document], name: str) -> list[Document]:
+    """Return documents with the label of their applyset; those without metadata unchanged.
 
     Raises:
         InvalidError: the name cannot be a label, or a document names another set.
     """
-    refuse_name(name)
+    check_name(name)
     return [_labelled(each, name) for each in documents]
 
 
-def refuse_name(name: str) -> None:
-    """See that a name can be a label.
-
-    Raises:
-        InvalidError: it cannot.
-    """
+def check_name(name: str) -> None:
+    """Refuse a name that cannot be a label."""
     if problem := label_value_problem(name) or ("" if name else "it is empty"):
         raise InvalidError(f"cannot use --applyset '{name}': {problem}")
 
@@ -140,8 +136,8 @@ def _labelled(document: Document, name: str) -> Document:
     return replace(document, data={**data, "metadata": marked})
 
 
-def _membership(here: Installation) -> Membership:
-    """Read the applyset of each object; one that is lost cannot say it, and belongs to none."""
+def _read_memberships(here: Installation) -> Membership:
+    """Yield the applyset of each object; a lost one belongs to none."""
     found: dict[DeclarationKey, str] = {}
     for kind in KINDS:
         for sort, manifest in here.records.manifests.listed(kind):

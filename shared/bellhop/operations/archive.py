@@ -5,7 +5,7 @@
     the same of {"kind": "end", "entries": N}                               whole to here
 
 An entry that is changed, moved, left out or of another archive does not open, and an archive
-without its end is told from a whole one.
+without its end is known to be incomplete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bellhop.state.sealer import Sealer, as_bytes, as_text
 
 FORMAT = 1
 SHORTEST = 12
-"""Characters of a passphrase: whoever has the file may try as many as he can."""
+"""Characters of a passphrase: a thief of the file may try as many as possible."""
 
 _KIND = "archive"
 _HEADER = 1024
@@ -33,7 +33,7 @@ Entry = Mapping[str, Any]
 
 
 class Header(Struct, frozen=True):
-    """What an archive says in clear: which it is, and whether its installation was left."""
+    """The clear text of an archive: its number, and whether its installation was left."""
 
     id: str
     left: bool
@@ -41,11 +41,7 @@ class Header(Struct, frozen=True):
 
 
 def check(passphrase: str) -> None:
-    """See that a passphrase is one to seal an archive with.
-
-    Raises:
-        InvalidError: it is too short.
-    """
+    """Refuse a passphrase that is too short."""
     if len(passphrase) < SHORTEST:
         raise InvalidError(
             f"cannot seal the archive: its passphrase has {len(passphrase)} characters; take"
@@ -56,10 +52,10 @@ def check(passphrase: str) -> None:
 def write(
     file: IO[str], passphrase: str, entries: Iterable[Entry], *, number: str, left: bool
 ) -> int:
-    """Write an archive under its number; return how many entries it has."""
+    """Write an archive under its number; return the number of its entries."""
     header = Header(number, left, os.urandom(16).hex())
-    told = {"bellhop": _KIND, "format": FORMAT, "id": number, "left": left, "salt": header.salt}
-    file.write(json.dumps(told) + "\n")
+    clear = {"bellhop": _KIND, "format": FORMAT, "id": number, "left": left, "salt": header.salt}
+    file.write(json.dumps(clear) + "\n")
     sealer = _sealer(passphrase, header)
     count = 0
     for entry in entries:
@@ -71,16 +67,16 @@ def write(
 
 
 def read_header(file: IO[str]) -> Header:
-    """Read what an archive says in clear.
+    """Return the clear text of an archive.
 
     Raises:
         InvalidError: the file is no archive, or one of a later version.
     """
     text = "cannot read the archive: `bellhop backup` did not write this file"
     try:
-        told = json.loads(file.readline(_HEADER))
-        found = Header(str(told["id"]), bool(told["left"]), str(told["salt"]))
-        kind, form = told["bellhop"], int(told["format"])
+        clear = json.loads(file.readline(_HEADER))
+        found = Header(str(clear["id"]), bool(clear["left"]), str(clear["salt"]))
+        kind, form = clear["bellhop"], int(clear["format"])
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidError(text) from error
     if kind != _KIND:
@@ -91,10 +87,10 @@ def read_header(file: IO[str]) -> Header:
 
 
 def read(file: IO[str], passphrase: str, header: Header) -> Iterator[Entry]:
-    """Yield the entries of an archive, behind its header.
+    """Yield the entries of an archive after its header.
 
     Raises:
-        InvalidError: the passphrase is wrong, or the archive is damaged or not whole.
+        InvalidError: the passphrase is wrong, or the archive is damaged or incomplete.
     """
     sealer = _sealer(passphrase, header)
     for number, line in enumerate(file):
@@ -113,7 +109,7 @@ def read(file: IO[str], passphrase: str, header: Header) -> Iterator[Entry]:
 
 
 def _bound(header: Header, number: int) -> str:
-    # What is said in clear is bound in as well.
+    # The clear text is bound in as well.
     return f"{header.id} {header.left} {number}"
 
 

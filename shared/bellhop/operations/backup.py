@@ -5,8 +5,8 @@
     restore  mark "filling" ─► records, sealed again, secrets; clusters and gates last
              ─► a fresh catalog ─► mark "filled" ─► all work is requested once
 
-Messages in queues are not carried: all work is requested again instead, and finished work has no
-effect. Inventories and owners come along, so that nothing is re-created or withdrawn. Secrets are
+Messages in queues are not copied: all work is requested again instead, and finished work has no
+effect. Inventories and owners are copied, so that nothing is re-created or withdrawn. Secrets are
 read after the snapshot is taken: newer credentials are valid for older records, not vice versa.
 Changes of a cluster since the backup are found by a full resync of it. Forwarders learn the new
 address by a renewal of each registration; until then they keep what nobody accepts.
@@ -29,13 +29,14 @@ from msgspec.structs import replace
 
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.errors import ConflictError, InvalidError, MissingError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.operations import archive
 from bellhop.registration.forwarder_manifests import is_audited
-from bellhop.registration.registration import PATIENCE
+from bellhop.registration.request import PATIENCE
+from bellhop.state.envelope import Envelope
 from bellhop.state.installation_moves import FILLED, FILLING, LEFT, Move
-from bellhop.state.messages import Apply, Envelope, Instantiate, Renew, Resolve, Resync
-from bellhop.state.record import Profile
+from bellhop.state.messages import Apply, Instantiate, Renew, Resolve, Resync
+from bellhop.state.profile import Profile
 
 NOTICED = timedelta(seconds=40)
 """After so long all functions of a cloud have seen that their installation was left."""
@@ -47,22 +48,22 @@ _STAYS = frozenset(
 """Partitions, by their first word, that belong to a place: payloads come with their heads."""
 
 _LAST = ("due", "timer", "pending", "cluster", "gate")
-"""What others begin to work by, written when all else is there."""
+"""Records by which workers begin to work, written after all others."""
 
 _PROFILE = "profile/"
 _KUBECONFIG = "kubeconfig/"
 
 Pause = Callable[[float], None]
-Tell = Callable[[int], None]
-"""Is told how many records are done."""
+ReportProgress = Callable[[int], None]
+"""A callback with the number of finished records."""
 
 
 @dataclass
-class Moved:
-    """What was saved or restored; `lost` are records whose payload is.
+class TransferResult:
+    """The result of a backup or restore; `lost` are records without their payload.
 
-    `managed` has the names in their clouds of clusters that no stored kubeconfig leads to, and
-    `refused` why the kubeconfigs of others are none to follow from here.
+    `managed` has the names in their clouds of clusters without a stored kubeconfig, and `refused`
+    why kubeconfigs of others cannot be used from here.
     """
 
     records: int = 0
@@ -85,19 +86,19 @@ def backup(
     leave: bool = False,
     pause: Pause,
     snapshot: Callable[[], AbstractContextManager[object]] = nullcontext,
-    tell: Tell = lambda _: None,
-) -> Moved:
+    report_progress: ReportProgress = lambda _: None,
+) -> TransferResult:
     """Write an installation into an archive; with `leave` it does nothing from then on.
 
     Records are read within a `snapshot`: workers go on meanwhile. An installation that was left can
-    be backed up again: the archive may be lost, or have been cut short.
+    be backed up again: the archive may be lost or incomplete.
 
     Raises:
         InvalidError: the passphrase is too short.
         BusyError: the installation is being restored.
     """
     archive.check(passphrase)
-    move, number, moved = here.records.moves.get(), os.urandom(16).hex(), Moved()
+    move, number, moved = here.records.moves.get(), os.urandom(16).hex(), TransferResult()
     if move and move.what == LEFT:
         number, leave = move.archive, True
     else:
@@ -106,11 +107,15 @@ def backup(
         here.records.moves.put(Move(LEFT, number, here.records.clock.now()))
         pause(NOTICED.total_seconds())
     with snapshot():
-        archive.write(file, passphrase, _entries(here, moved, tell), number=number, left=leave)
+        archive.write(
+            file, passphrase, _entries(here, moved, report_progress), number=number, left=leave
+        )
     return moved
 
 
-def _entries(here: Installation, moved: Moved, tell: Tell) -> Iterator[archive.Entry]:
+def _entries(
+    here: Installation, moved: TransferResult, report_progress: ReportProgress
+) -> Iterator[archive.Entry]:
     for name in list(here.secrets.names()):
         # A cluster may be deregistered meanwhile.
         with suppress(MissingError):
@@ -130,7 +135,7 @@ def _entries(here: Installation, moved: Moved, tell: Tell) -> Iterator[archive.E
             continue
         moved.records += 1
         moved.clusters += partition == "cluster"
-        tell(moved.records)
+        report_progress(moved.records)
         expires = found.item.expires_at
         yield {
             "kind": "record",
@@ -160,33 +165,33 @@ def restore(
     passphrase: str,
     *,
     without_leave: bool = False,
-    tell: Tell = lambda _: None,
-) -> Moved:
+    report_progress: ReportProgress = lambda _: None,
+) -> TransferResult:
     """Fill a new installation from an archive, or reactivate the one that was left with it.
 
     Raises:
         InvalidError: the passphrase is wrong, or the archive is damaged; or its
             installation may be active, and `without_leave` does not accept that.
-        ConflictError: there is something in this installation that is not of the archive.
+        ConflictError: this installation has something that is not of the archive.
     """
     header = archive.read_header(file)
     entries = archive.read(file, passphrase, header)
     first = next(entries, None)
-    moved = Moved(returned=_returns(here, header))
+    moved = TransferResult(returned=_reactivate(here, header))
     if not moved.returned:
         _refuse(here, header, without_leave=without_leave)
         here.records.moves.put(Move(FILLING, header.id, here.records.clock.now()))
         for entry in _with(first, entries):
             _keep(here, entry, moved)
-            tell(moved.records)
+            report_progress(moved.records)
         here.records.catalog.change("declared", "clusters")
         here.records.moves.put(Move(FILLED, header.id, here.records.clock.now()))
-    here.publisher.publish(_everything(here))
+    here.publisher.publish(_request_all(here))
     return moved
 
 
-def _returns(here: Installation, header: archive.Header) -> bool:
-    """Take the mark away where the archive is the one that this installation was left with."""
+def _reactivate(here: Installation, header: archive.Header) -> bool:
+    """Reactivate the installation if it was left with this archive."""
     move = here.records.moves.get()
     if not (move and move.what == LEFT and move.archive == header.id):
         return False
@@ -224,17 +229,17 @@ def _with(first: archive.Entry | None, rest: Iterable[archive.Entry]) -> Iterato
     yield from rest
 
 
-def _keep(here: Installation, entry: archive.Entry, moved: Moved) -> None:
+def _keep(here: Installation, entry: archive.Entry, moved: TransferResult) -> None:
     if entry["kind"] == "secret":
         value = base64.b64decode(entry["value"])
         here.secrets.put(entry["name"], value)
         moved.secrets += 1
         if entry["name"].startswith(_KUBECONFIG):
-            _judge(here, entry["name"].removeprefix(_KUBECONFIG), value, moved)
+            _check_address(here, entry["name"].removeprefix(_KUBECONFIG), value, moved)
         return
     partition, head = entry["partition"], entry["head"]
     if partition == "cluster":
-        head = _called(here, head)
+        head = _request_registration(here, head)
         moved.clusters += 1
         if managed := head.get("managed"):
             moved.managed[entry["sort"]] = managed
@@ -242,16 +247,18 @@ def _keep(here: Installation, entry: archive.Entry, moved: Moved) -> None:
     moved.records += 1
 
 
-def _judge(here: Installation, cluster: str, kubeconfig: bytes, moved: Moved) -> None:
-    """Note a cluster whose address this installation does not call, as loopback in a cloud."""
+def _check_address(
+    here: Installation, cluster: str, kubeconfig: bytes, moved: TransferResult
+) -> None:
+    """Record a cluster whose address this installation does not call, as loopback in a cloud."""
     try:
         sanitise(kubeconfig, reach=here.reach)
     except InvalidError as error:
         moved.refused[cluster] = str(error)
 
 
-def _called(here: Installation, head: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Have a cluster's registration be done again at once: its forwarder learns where to send."""
+def _request_registration(here: Installation, head: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Request the registration of a cluster again: its forwarder gets the new address."""
     forwarder = dict(head.get("forwarder") or {})
     if not forwarder or is_audited(forwarder):
         # A file of the API server names the former address: no registration of ours changes it.
@@ -262,8 +269,8 @@ def _called(here: Installation, head: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**head, "forwarder": forwarder}
 
 
-def _everything(here: Installation) -> Iterator[Envelope]:
-    """Ask for all that may have been under way."""
+def _request_all(here: Installation) -> Iterator[Envelope]:
+    """Request all work that may have been in flight."""
     catalog = here.catalogs.known()
     for cluster in catalog.clusters:
         yield Renew(cluster)
@@ -279,13 +286,13 @@ def _everything(here: Installation) -> Iterator[Envelope]:
     }
     for trigger in sorted(triggers):
         for glance in here.records.profiles.heads(trigger):
-            profile = _whole(here, glance)
+            profile = _read_destinations(here, glance)
             for cluster in (*profile.destinations, *glance.leaving):
                 yield Apply(profile.trigger, profile.cluster, profile.name, cluster)
 
 
-def _whole(here: Installation, glance: Profile) -> Profile:
-    """Read where a profile goes, if that is too much for its head."""
+def _read_destinations(here: Installation, glance: Profile) -> Profile:
+    """Read the destinations of a profile that are too many for its head."""
     if not glance.vague:
         return glance
     kept = here.records.profiles.head(glance.trigger, glance.cluster, glance.name)

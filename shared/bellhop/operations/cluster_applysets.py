@@ -1,7 +1,7 @@
 """Applysets of clusters: a cluster that left the files of its set can be deregistered.
 
-As of other objects, only its label says that a cluster belongs to a set. One that was registered by
-hand has none.
+As for other objects, only its label makes a cluster a member of a set. A cluster that was
+registered by hand has none.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Collection
 from bellhop.core.sveltos_annotations import APPLYSET
 from bellhop.errors import ConflictError
 from bellhop.operations.applysets import LeasedSet
-from bellhop.registration.deregistration import Deregistered, deregister
-from bellhop.state.record import Cluster
+from bellhop.registration.removal import Deregistered, deregister
+from bellhop.state.cluster import Cluster
 
 
 class ClusterApplySet(LeasedSet):
     """The clusters of an applyset."""
 
     def left(self, found: Collection[str]) -> list[str]:
-        """Return the keys of the clusters of this set that are not among those found, sorted.
+        """Return the keys of clusters of this set that are not among the given ones, sorted.
 
         Raises:
-            ConflictError: one that was found belongs to another set.
+            ConflictError: a given one belongs to another set.
         """
-        sets = {each.key: _set_of(each) for each in self.here.records.clusters.all()}
+        sets = {each.key: _read_set(each) for each in self.here.records.clusters.all()}
         for key in found:
             other = sets.get(key) or self.name
             if other != self.name:
@@ -39,23 +39,23 @@ class ClusterApplySet(LeasedSet):
         """Deregister a cluster if it still belongs to this set; return None if it does not.
 
         Raises:
-            StaleError: the lease was lost meanwhile; nothing is changed.
+            StaleError: the lease was lost; nothing is changed.
             ConflictError: it left the set while it was called; it stays registered.
         """
         self.renew("what the files declare is registered: register it again")
         kept = self.here.records.clusters.get(key)
-        if kept is None or _set_of(kept.value) != self.name:
+        if kept is None or _read_set(kept.value) != self.name:
             return None
         return deregister(self.here, key, check=self._require_membership)
 
     def _require_membership(self, cluster: Cluster) -> None:
-        if _set_of(cluster) != self.name:
+        if _read_set(cluster) != self.name:
             raise ConflictError(
                 f"cannot prune cluster '{cluster.key}': it left applyset '{self.name}' meanwhile,"
                 " and its webhook configuration and forwarder may be deleted; register it again"
             )
 
 
-def _set_of(cluster: Cluster) -> str:
-    """Return the set of a cluster; a label that a classifier gives is not a membership."""
+def _read_set(cluster: Cluster) -> str:
+    """Return the set of a cluster; a label by a classifier is no membership."""
     return "" if APPLYSET in cluster.given else cluster.labels.get(APPLYSET, "")

@@ -1,26 +1,26 @@
-"""Pausing what users declared, and clusters, and having them go on.
+"""Pauses of manifests and clusters.
 
-Of what was declared it is an annotation of its manifest, of a cluster a field of its spec.
+A manifest is paused by an annotation, a cluster by a field of its spec.
 """
 
 from __future__ import annotations
 
 from bellhop.api.kinds import DeclarationKey
 from bellhop.clusters.pause import Window, window_of
-from bellhop.core.generated_names import profile_kind, profile_place
+from bellhop.core.identity import profile_kind, profile_place
 from bellhop.core.sveltos_annotations import PROFILE_PAUSED, TRIGGER_PAUSED
 from bellhop.declarations.apply import Change
 from bellhop.declarations.diff import TRIGGERS
 from bellhop.errors import InvalidError, MissingError
-from bellhop.installation.installation import Installation
-from bellhop.state.record import Cluster
+from bellhop.installation import Installation
+from bellhop.state.cluster import Cluster
 
 
-def pausable(here: Installation, trigger: str, profile: str) -> DeclarationKey:
-    """Find the trigger, or without one the profile, that is to be paused.
+def find_pausable(here: Installation, trigger: str, profile: str) -> DeclarationKey:
+    """Return the trigger, or if there is none the profile, of that name.
 
     Raises:
-        InvalidError: a trigger makes the profile, and is what can be paused.
+        InvalidError: a trigger makes the profile, and is to be paused instead.
         MissingError: there is none of that name.
     """
     if trigger:
@@ -49,23 +49,23 @@ def pausable(here: Installation, trigger: str, profile: str) -> DeclarationKey:
     )
 
 
-def mark(here: Installation, key: DeclarationKey, value: str | None) -> Change:
-    """Pause what was declared, or with no value have it go on; say whether that is new.
+def pause_manifest(here: Installation, key: DeclarationKey, value: str | None) -> Change:
+    """Pause a manifest, or resume it with no value; return whether that changed it.
 
     Raises:
-        MissingError: somebody has deleted it.
-        StaleError: others change it all the time.
+        MissingError: it was deleted.
+        StaleError: other writers keep winning.
     """
     name = TRIGGER_PAUSED if key.kind in TRIGGERS else PROFILE_PAUSED
     return here.declare.remark(key, {name: value}).change
 
 
-def pause(here: Installation, cluster: str, *, paused: bool) -> Change:
-    """Pause a cluster, or have it go on; say whether that is new.
+def pause_cluster(here: Installation, cluster: str, *, paused: bool) -> Change:
+    """Pause a cluster, or resume it; return whether that changed it.
 
     Raises:
         MissingError: there is no such cluster.
-        StaleError: others change it all the time.
+        StaleError: other writers keep winning.
     """
     kept = here.records.clusters.get(cluster)
     if kept and bool(kept.value.spec.get("paused")) == paused:
@@ -74,28 +74,28 @@ def pause(here: Installation, cluster: str, *, paused: bool) -> Change:
     return "configured"
 
 
-def open_in(here: Installation, cluster: str, opens: str, closes: str) -> Cluster:
-    """Have a cluster be active in a window alone, by cron expressions in UTC; return the cluster.
+def set_window(here: Installation, cluster: str, opens: str, closes: str) -> Cluster:
+    """Make a cluster active only in a window of cron expressions in UTC; return the cluster.
 
     Raises:
-        InvalidError: an expression cannot be read, or the window never opens.
+        InvalidError: an expression is invalid, or the window never opens.
         MissingError: there is no such cluster.
-        StaleError: others change it all the time.
+        StaleError: other writers keep winning.
     """
     window = window_of(opens, closes, here.records.clock.now())
-    return here.declare.specify(cluster, "set the window of", specified(window))
+    return here.declare.specify(cluster, "set the window of", format_window(window))
 
 
-def open_always(here: Installation, cluster: str) -> Cluster:
-    """Have a cluster be active at any time; return the cluster.
+def clear_window(here: Installation, cluster: str) -> Cluster:
+    """Make a cluster active at any time; return the cluster.
 
     Raises:
         MissingError: there is no such cluster.
-        StaleError: others change it all the time.
+        StaleError: other writers keep winning.
     """
     return here.declare.specify(cluster, "set the window of", {"activeWindow": None})
 
 
-def specified(window: Window) -> dict[str, dict[str, str]]:
-    """Return a window as it stands in the spec of a cluster, in the words of Sveltos."""
+def format_window(window: Window) -> dict[str, dict[str, str]]:
+    """Return a window as the spec of a cluster has it, in the words of Sveltos."""
     return {"activeWindow": {"from": window.opens, "to": window.closes}}

@@ -1,4 +1,4 @@
-"""What applying profiles would change: as noted for those tried dry, or as it is right now."""
+"""Previews of profiles: the recorded changes of dry runs, or the changes right now."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from bellhop.clusters.management_cluster import guests
-from bellhop.core.generated_names import profile_kind
-from bellhop.deploy.context import ReconcileContext, is_done_once
+from bellhop.clusters.management_cluster import list_target_clusters
+from bellhop.core.identity import profile_kind
+from bellhop.deploy.context import Lease, Progress, ReconcileContext, is_done_once
 from bellhop.deploy.features.feature import Feature
 from bellhop.deploy.reconciler import make_features
-from bellhop.diagnosis import overview
+from bellhop.diagnosis import profile_status
 from bellhop.errors import BellhopError, MissingError, TemporaryError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.ports.store import ABSENT
 from bellhop.ports.tools import NONE
+from bellhop.state.deployment import Change, Held, Inventory
 from bellhop.state.messages import Apply
-from bellhop.state.record import Change, Held, Inventory, Profile
+from bellhop.state.profile import Profile
 from bellhop.state.worker_pool import HELPERS, WorkerPool
 
 Begin = Callable[[str, int, int], None]
-"""Is told which cluster is asked next, its number, and of how many."""
+"""A callback with the next cluster, its number, and the number of all."""
 
 
-class Previewed(NamedTuple):
+class PreviewedChange(NamedTuple):
     """One change that a profile would make in a cluster."""
 
     cluster: str
@@ -33,55 +34,61 @@ class Previewed(NamedTuple):
     change: Change
 
 
-class Unknown(NamedTuple):
-    """A cluster of which nobody can say what a profile would change there."""
+class UnknownChange(NamedTuple):
+    """A cluster in which the changes of a profile are unknown."""
 
     cluster: str
     profile: str
     error: BellhopError
 
 
-def noted(here: Installation, cluster: str = "", profile: str = "") -> Iterator[Previewed]:
-    """Yield what profiles that are tried dry would change, in one cluster or all, as noted last."""
+def list_dry_runs(
+    here: Installation, cluster: str = "", profile: str = ""
+) -> Iterator[PreviewedChange]:
+    """Yield the recorded changes of profiles in DryRun, in one cluster or all."""
     for key in [cluster] if cluster else sorted(here.catalogs.known().clusters):
         for preview in here.records.previews.of(key):
             if profile not in ("", preview.profile):
                 continue
-            outcome = here.records.outcomes.get(key, preview.profile)
-            if outcome and outcome.value.phase == "DryRun":
-                yield from (Previewed(key, preview.profile, each) for each in preview.changes)
+            status = here.records.outcomes.get(key, preview.profile)
+            if status and status.value.phase == "DryRun":
+                yield from (PreviewedChange(key, preview.profile, each) for each in preview.changes)
 
 
-def tried_dry(here: Installation, cluster: str = "", profile: str = "") -> list[Profile]:
+def list_dry_run_profiles(
+    here: Installation, cluster: str = "", profile: str = ""
+) -> list[Profile]:
     """Return the profiles in DryRun, of one cluster or all, of one name or all."""
     return [
         each.profile
-        for each in overview.statuses(here)
+        for each in profile_status.read_statuses(here)
         if each.profile.sync == "DryRun"
         and profile in ("", each.profile.name)
         and (not cluster or each.profile.may_name(cluster))
     ]
 
 
-def now(
+def preview_now(
     here: Installation,
     profile: str,
     cluster: str = "",
     begin: Begin = lambda *_: None,
     *,
     live: bool = False,
-) -> Iterator[Previewed | Unknown]:
-    """Yield what applying a profile would change now; clusters are asked, nothing is written.
+) -> Iterator[PreviewedChange | UnknownChange]:
+    """Yield the changes of applying a profile now; clusters are read, nothing is written.
 
-    `begin` is told of each cluster before it is asked. What records say is as desired is compared
-    with the cluster only if `live`: then the result is what `bellhop redeploy` would change.
+    `begin` gets each cluster before it is called. Objects that are as desired by the records are
+    only compared if `live`: then the result is that of `bellhop redeploy`.
 
     Raises:
-        MissingError: there is no such profile, or it has nothing to do with the cluster.
+        MissingError: there is no such profile, or it does not concern the cluster.
         PermanentError: its newest inputs fail.
         TemporaryError: it was applied, and no worker has read it yet.
     """
-    found = [each.profile for each in overview.statuses(here) if each.profile.name == profile]
+    found = [
+        each.profile for each in profile_status.read_statuses(here) if each.profile.name == profile
+    ]
     if not found and profile in here.catalogs.known().profiles:
         raise TemporaryError(
             f"cannot determine yet what profile '{profile}' would change: it was just applied, and"
@@ -97,7 +104,7 @@ def now(
         here.access,
         here.publisher,
         here.settings,
-        hands=WorkerPool(HELPERS),
+        pool=WorkerPool(HELPERS),
         tools=here.tools or NONE,
     )
     (one,) = found
@@ -111,11 +118,11 @@ def now(
         begin(key, number, len(goes))
         try:
             yield from (
-                Previewed(key, profile, each)
+                PreviewedChange(key, profile, each)
                 for each in _changes(here, features, one, key, live=live)
             )
         except BellhopError as error:
-            yield Unknown(key, profile, error)
+            yield UnknownChange(key, profile, error)
 
 
 def _changes(
@@ -132,24 +139,27 @@ def _changes(
     kept = here.records.inventories.get(cluster, profile.name)
     held = kept.value if kept else Inventory(cluster, profile.name, {})
     if live:
-        held = replace(held, held={key: _unsure(each) for key, each in held.held.items()})
+        held = replace(held, held={key: _mark_uncertain(each) for key, each in held.held.items()})
     if not live and is_done_once(profile, here.records.outcomes.get(cluster, profile.name), held):
         return
-    work = ReconcileContext(
+    context = ReconcileContext(
         message=Apply(profile.trigger, profile.cluster, profile.name, cluster),
         profile=profile,
         cluster=record.value,
-        outcome=None,
-        held=dict(held.held),
-        token=kept.token if kept else ABSENT,
-        begun_at=here.records.clock.now(),
+        status=None,
+        lease=Lease(kept.token if kept else ABSENT, here.records.clock.now()),
+        progress=Progress(
+            dict(held.held),
+            targets=tuple(
+                each.value for each in list_target_clusters(here.records, profile, cluster)
+            ),
+        ),
         live=live,
-        guests=tuple(each.value for each in guests(here.records, profile, cluster)),
     )
-    for feature, plan in [(each, each.plan(work)) for each in features]:
-        yield from feature.preview(work, plan)
+    for feature, plan in [(each, each.plan(context)) for each in features]:
+        yield from feature.preview(context, plan)
 
 
-def _unsure(held: Held) -> Held:
-    """Return an object as one that is to be compared; releases are compared as a whole."""
+def _mark_uncertain(held: Held) -> Held:
+    """Return an object as uncertain, to be compared; releases are compared as a whole."""
     return held if held.of_chart else replace(held, digest="")

@@ -1,4 +1,4 @@
-"""Having what profiles hold applied again, though nothing says that it changed."""
+"""Redeployment: applying profiles again, though no record says that anything changed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bellhop.core.generated_names import profile_kind
+from bellhop.core.identity import profile_kind
 from bellhop.errors import ConflictError, MissingError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.state.concurrency import until_written
+from bellhop.state.deployment import DeploymentStatus
 from bellhop.state.messages import Apply
-from bellhop.state.record import DeploymentStatus
 
-Tell = Callable[[int], None]
-"""Is told how many deployments were asked for."""
+ReportProgress = Callable[[int], None]
+"""A callback with the number of requested deployments."""
 
 
-class Asked(NamedTuple):
-    """A profile that was asked for in a cluster; `busy` if a worker is at it already."""
+class RequestedProfile(NamedTuple):
+    """A requested profile in a cluster; `busy` if a worker applies it already."""
 
     profile: str
     cluster: str
@@ -33,18 +33,16 @@ def redeploy(
     *,
     trigger: str = "",
     unchecked: bool = False,
-    tell: Tell = lambda _: None,
-) -> Sequence[Asked]:
-    """Take all that a profile, or a trigger's profiles, a cluster, or everybody holds for unsure.
+    report_progress: ReportProgress = lambda _: None,
+) -> Sequence[RequestedProfile]:
+    """Mark all objects of a profile, of a trigger's profiles, in a cluster, or all as uncertain.
 
-    It is asked for again.
-
-    What was given up for its failures is tried again, for as many. By `unchecked` a profile that
-    is to go everywhere does so without its checks.
+    They are requested again. A FailedNonRetriable profile is retried as often as at first. By
+    `unchecked` a withdrawn profile is removed without its checks.
 
     Raises:
         MissingError: there is no such cluster, or the profile is in none.
-        ConflictError: a profile is to go unchecked that is not to go.
+        ConflictError: `unchecked` is for a profile that is not withdrawn.
     """
     known = here.catalogs.known().clusters
     if cluster and cluster not in known:
@@ -52,20 +50,20 @@ def redeploy(
             f"cannot redeploy to cluster '{cluster}': it is not registered;"
             " `bellhop get clusters` lists those that are"
         )
-    asked: list[Asked] = []
+    asked: list[RequestedProfile] = []
     for key in [cluster] if cluster else known:
         for outcome in list(here.records.outcomes.of(key)):
             if profile not in ("", outcome.profile) or trigger not in ("", outcome.trigger):
                 continue
             now = here.records.clock.now()
             if unchecked:
-                _uncheck(here, outcome)
+                _skip_checks(here, outcome)
             here.records.outcomes.recount(key, outcome.profile)
             doubted = here.records.inventories.doubt(key, outcome.profile, now)
             kept = None if doubted else here.records.inventories.get(key, outcome.profile)
             here.publisher.publish([Apply(outcome.trigger, outcome.source, outcome.profile, key)])
-            asked.append(Asked(outcome.profile, key, bool(kept and kept.value.held)))
-            tell(len(asked))
+            asked.append(RequestedProfile(outcome.profile, key, bool(kept and kept.value.held)))
+            report_progress(len(asked))
     where = f"cluster '{cluster}'" if cluster else "any cluster"
     if trigger and not asked:
         raise MissingError(
@@ -81,11 +79,11 @@ def redeploy(
 
 
 @until_written("leave the checks of '{outcome.profile}' out")
-def _uncheck(here: Installation, outcome: DeploymentStatus) -> None:
-    """Have a profile that is to go do so without its checks, whatever became of these.
+def _skip_checks(here: Installation, outcome: DeploymentStatus) -> None:
+    """Remove a withdrawn profile without its checks.
 
     Raises:
-        ConflictError: it is not to go, or only from some clusters.
+        ConflictError: it is not withdrawn, or only from some clusters.
         StaleError: other writers keep winning.
     """
     profiles, which = here.records.profiles, (outcome.trigger, outcome.source, outcome.profile)

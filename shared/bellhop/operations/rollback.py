@@ -1,11 +1,11 @@
-"""Taking a profile back to what it held before, now and wherever it goes, whatever is declared.
+"""Rollback of a profile to a former revision, in all its clusters, whatever its manifests say.
 
-    rollback ─► pinned: what is declared and what happens is rendered, and changes nothing
-                   └─► undone: rendered anew ─► as declared
+    rollback ─► pinned: changed manifests and events are rendered, and change nothing
+                   └─► undone: rendered again ─► as applied
 
-The pin is a field of the profile, so that whoever renders it at the same time loses the write, and
-finds it. It ends when somebody undoes it, or with the profile; nothing else takes it away. Before
-anything is written a timer is set that has the profile rendered: a death is made good by that.
+The pin is a field of the profile, so that a concurrent render loses its write and finds the pin.
+It ends when it is undone, or with the profile. A timer that renders the profile is set before
+anything is written, which also covers a killed process.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from bellhop.core.generated_names import profile_kind
+from bellhop.core.identity import profile_kind
 from bellhop.errors import BusyError, MissingError, StaleError
-from bellhop.installation.installation import Installation
-from bellhop.profiles.records.pending_removals import Place
-from bellhop.profiles.records.profiles import place
-from bellhop.profiles.writer import Writer, contents_of
+from bellhop.installation import Installation
+from bellhop.profiles.drafts import held_fields
+from bellhop.profiles.records import Place, place
+from bellhop.profiles.writer import Writer
 from bellhop.rendering.inputs import differences
+from bellhop.state.envelope import Envelope
 from bellhop.state.event_recorder import Nobody, noting
-from bellhop.state.messages import Envelope, Instantiate, Resolve
-from bellhop.state.record import Profile
-from bellhop.state.revision import Rendering
+from bellhop.state.messages import Instantiate, Resolve
+from bellhop.state.profile import Profile, Rendering
 from bellhop.state.table import Stored
 
 _TRIES = 8
 _ABANDONED = timedelta(minutes=1)
-"""After so long whoever rolls a profile back has done it, or has died."""
+"""A rollback has ended after this time, or its process was killed."""
 
 
 class Revision(NamedTuple):
-    """One revision of a profile: in force until then, or still; and why it was made, if known."""
+    """One revision of a profile: in force until a time, or still; and its reason, if known."""
 
     number: int
     made_at: datetime | None
@@ -45,23 +45,23 @@ class Revision(NamedTuple):
     why: str
 
 
-class Rolled(NamedTuple):
-    """A profile as a rollback left it, and whether that changed anything."""
+class RollbackResult(NamedTuple):
+    """A profile after a rollback, and whether that changed anything."""
 
     profile: Profile
     is_new: bool
 
 
-def history(here: Installation, name: str) -> Iterator[Revision]:
-    """Yield the revisions of a profile that can be brought back, and last what it holds.
+def list_revisions(here: Installation, name: str) -> Iterator[Revision]:
+    """Yield the stored revisions of a profile, and last the present one.
 
-    They are in the order of the times at which they were replaced: one that is in force again has
-    the number that it had before, and comes last all the same.
+    They are in the order in which they were replaced: one that is in force again has its former
+    number, and still comes last.
 
     Raises:
         MissingError: there is no such profile.
     """
-    profile = _found(here, "distinguish the revisions of", name).value
+    profile = _read_profile(here, "distinguish the revisions of", name).value
     kept = here.records.renderings.of(place(profile))
     held: list[Profile | Rendering] = [
         each for each in reversed(kept) if each.number != profile.number
@@ -70,63 +70,63 @@ def history(here: Installation, name: str) -> Iterator[Revision]:
     for each in [*held, profile]:
         until = each.until if isinstance(each, Rendering) else None
         pinned = isinstance(each, Profile) and each.pinned
-        yield Revision(each.number, each.made_at, until, pinned, _why(before, each))
+        yield Revision(each.number, each.made_at, until, pinned, _explain_change(before, each))
         before = each
 
 
-def rollback(here: Installation, name: str, number: int = 0) -> Rolled:
-    """Have a profile hold a revision from now on, by default what it held last; and keep it there.
+def rollback(here: Installation, name: str, number: int = 0) -> RollbackResult:
+    """Make a profile have a revision from now on, by default the last one, and pin it.
 
-    One that was rolled back already stays where it is, unless a number is said.
+    A profile that was rolled back already stays, unless a number is given.
 
     Raises:
-        MissingError: there is no such profile, or no such revision is kept.
+        MissingError: there is no such profile or revision.
         ConflictError: another profile generates by now what that revision did.
-        BusyError: the profile keeps being changed by others.
+        BusyError: other writers keep winning.
     """
     for _ in range(_TRIES):
-        found = _found(here, "roll back", name)
+        found = _read_profile(here, "roll back", name)
         old = found.value
-        new = _pinned(here, old, number)
+        new = _pin(here, old, number)
         is_new = (new.pinned, new.digest) != (old.pinned, old.digest)
-        with _made_good(here, old), noting(here.records, Nobody(), old.cluster, old.object) as note:
+        with _set_timer(here, old), noting(here.records, Nobody(), old.cluster, old.object) as note:
             note.context = {"profile": old.shown, "trigger": old.trigger}
             if is_new:
                 note.what, note.detail = "rolled back", f"to revision {new.number}"
             if _writer(here).follow(found, new, Nobody(), note):
-                return Rolled(new, is_new)
+                return RollbackResult(new, is_new)
             note.what = ""
     raise BusyError(f"cannot roll back '{name}': it keeps being changed by others; try again")
 
 
-def undo(here: Installation, name: str) -> Rolled:
-    """Have a profile that was rolled back hold what is declared again.
+def undo(here: Installation, name: str) -> RollbackResult:
+    """Render a profile that was rolled back from its manifests again.
 
     Raises:
         MissingError: there is no such profile.
-        BusyError: the profile keeps being changed by others.
+        BusyError: other writers keep winning.
     """
     for _ in range(_TRIES):
-        found = _found(here, "undo the rollback of", name)
+        found = _read_profile(here, "undo the rollback of", name)
         old = found.value
         if not old.pinned:
-            return Rolled(old, is_new=False)
+            return RollbackResult(old, is_new=False)
         new = replace(old, pinned=False, made_of="")
-        with _made_good(here, old):
+        with _set_timer(here, old):
             try:
                 here.records.profiles.put_head(new, expect=found.token)
             except StaleError:
                 continue
             here.publisher.publish([_rendered(old)])
-            return Rolled(new, is_new=True)
+            return RollbackResult(new, is_new=True)
     raise BusyError(f"cannot undo the rollback of '{name}': others keep changing it; try again")
 
 
-def _found(here: Installation, verb: str, name: str) -> Stored[Profile]:
+def _read_profile(here: Installation, verb: str, name: str) -> Stored[Profile]:
     """Read a profile by its name, with its contents.
 
     Raises:
-        MissingError: there is none, or it is on its way out.
+        MissingError: there is none, or it is withdrawn.
     """
     which = _place(here, name)
     found = _writer(here).found(*which) if which else None
@@ -152,11 +152,11 @@ def _writer(here: Installation) -> Writer:
     return Writer(here.records, here.catalogs, here.publisher, here.settings)
 
 
-def _pinned(here: Installation, profile: Profile, number: int) -> Profile:
-    """Return a profile as it is to be: what it holds, or held, and there to stay.
+def _pin(here: Installation, profile: Profile, number: int) -> Profile:
+    """Return a profile with a revision, pinned.
 
     Raises:
-        MissingError: what is asked for is not kept.
+        MissingError: the revision is not stored.
     """
     if number == profile.number or (profile.pinned and not number):
         return replace(profile, pinned=True)
@@ -171,12 +171,12 @@ def _pinned(here: Installation, profile: Profile, number: int) -> Profile:
             f"cannot roll back '{profile.name}' to {which}: {there};"
             f" `bellhop history {profile.name}` lists them"
         )
-    return replace(profile, pinned=True, made_of="", **contents_of(meant[0]))
+    return replace(profile, pinned=True, made_of="", **held_fields(meant[0]))
 
 
 @contextmanager
-def _made_good(here: Installation, profile: Profile) -> Iterator[None]:
-    """Have a profile rendered, and its clusters told, should we die, or fail, meanwhile."""
+def _set_timer(here: Installation, profile: Profile) -> Iterator[None]:
+    """Set a timer that renders a profile and notifies its clusters if this process dies."""
     name = f"render/{'/'.join(place(profile))}"
     at = here.records.clock.now() + _ABANDONED
     here.records.timers.set(name, at, _rendered(profile).message().body)
@@ -190,8 +190,8 @@ def _rendered(profile: Profile) -> Envelope:
     return Resolve(profile.name)
 
 
-def _why(before: Profile | Rendering | None, revision: Profile | Rendering) -> str:
-    """Say what was declared otherwise than for the revision before."""
+def _explain_change(before: Profile | Rendering | None, revision: Profile | Rendering) -> str:
+    """Return the manifests that differ from those of the revision before."""
     if before is None or not before.recipe or not revision.recipe:
         return ""
     return ", ".join(differences(before.recipe, revision.recipe))

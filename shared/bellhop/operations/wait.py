@@ -1,65 +1,70 @@
-"""Whether a cluster, a profile or a trigger is as a pipeline waits for it to be.
+"""Conditions for which a pipeline waits: of a cluster, a profile or a trigger.
 
-After an apply the records still tell of the former manifest: what is deployed counts only once the
-profile was rendered from what is stored now, and once its clusters have been asked since. Where
-the records cannot say so, as after a change of labels alone, empty queues do: work that follows
-from an apply is in a queue before the apply ends. They are read in the order in which work goes
-through them, and several times, as a cloud's counts are late.
+After an apply the records still have the former status: a deployment counts only once its profile
+was rendered from what is stored now, and once its clusters were notified since. Where the records
+cannot show that, as after a change of labels only, empty queues do: work that follows from an apply
+is in a queue before the apply ends. They are read in the order in which work passes through them,
+and several times, as a cloud's counts are late.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bellhop.diagnosis import overview
-from bellhop.diagnosis.cluster_calls import unanswered
-from bellhop.diagnosis.overview import ProfileStatus
+from bellhop.diagnosis import cluster_status
+from bellhop.diagnosis.calls import find_unanswered_here
+from bellhop.diagnosis.profile_status import ProfileStatus
 from bellhop.errors import MissingError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.rendering.inputs import written_mark
+from bellhop.state.deployment import DeploymentStatus
 from bellhop.state.messages import CHARTS, INBOXES
-from bellhop.state.record import DeploymentStatus, Profile
+from bellhop.state.profile import Profile
 
 _QUIET = 3
 """So often in a row the queues are found empty until nothing is taken to be under way."""
 
 
 class Quiet:
-    """Whether the queues were empty so long that no work is under way that began before."""
+    """Whether the queues were empty so long that no earlier work is in flight."""
 
     def __init__(self, here: Installation) -> None:
         self._here = here
         self._times = 0
 
     def look(self) -> bool:
-        """Look at the queues once more, and say whether nothing is under way; it stays so."""
+        """Read the queues again; return whether nothing is in flight, which stays true."""
         if self._times < _QUIET:
             self._times = self._times + 1 if self._empty() else 0
         return self._times >= _QUIET
 
     def _empty(self) -> bool:
         queues = self._here.queues
-        # Sweeps are always under way in a large fleet, and an apply waits for none.
+        # Resyncs are always under way in a large fleet, and an apply waits for none.
         names = [name for name in (*INBOXES, CHARTS) if INBOXES.get(name) != "sweep"]
         found = [queues[name].backlog() for name in names if name in queues]
         return bool(found) and not any(each.waiting or each.held for each in found)
 
 
-def cluster_lacks(here: Installation, key: str) -> str:
-    """Say why a cluster is not ready; empty if it answers, and was listed once.
+def describe_cluster_gap(here: Installation, key: str) -> str:
+    """Return why a cluster is not ready; empty if it answers, and was listed once.
 
-    One that was not reached within the last minute is called.
+    A cluster that was not reached within the last minute is called.
     """
-    health = overview.called(overview.health(here, key), unanswered(here, [key]).get(key, ""))
+    health = cluster_status.add_call(
+        cluster_status.read_health(here, key), find_unanswered_here(here, [key]).get(key, "")
+    )
     if health.state in {"Healthy", "Silent"}:
         return ""
     return f"it is {health.state}" + (f": {health.message}" if health.message else "")
 
 
-def profiles_lack(here: Installation, statuses: Iterable[ProfileStatus], *, quiet: bool) -> str:
-    """Say why profiles are not deployed everywhere as declared; empty if all are.
+def describe_profile_gap(
+    here: Installation, statuses: Iterable[ProfileStatus], *, quiet: bool
+) -> str:
+    """Return why profiles are not deployed everywhere as desired; empty if all are.
 
-    One that goes nowhere is not deployed.
+    A profile without destinations is not deployed.
     """
     statuses = list(statuses)
     if not statuses:
@@ -77,17 +82,17 @@ def _lacks(here: Installation, status: ProfileStatus, *, quiet: bool) -> str:
     if not profile.told:
         return f"the clusters of {name} are not asked yet"
     if status.state != "Provisioned":
-        return "; ".join([f"{name} is {status.state}", *_said(status)])
+        return "; ".join([f"{name} is {status.state}", *_describe_deployment(status)])
     stale = [
         each.cluster
         for each in status.outcomes
-        if each.cluster in profile.destinations and not (quiet or _is_about(each, profile))
+        if each.cluster in profile.destinations and not (quiet or _is_of_revision(each, profile))
     ]
     return f"{name} is not deployed again yet in {', '.join(stale[:3])}" if stale else ""
 
 
-def _said(status: ProfileStatus) -> Iterator[str]:
-    """Yield what is said of the first cluster where it is not deployed."""
+def _describe_deployment(status: ProfileStatus) -> Iterator[str]:
+    """Yield the message of the first cluster where it is not deployed."""
     for each in status.outcomes:
         if each.phase != "Provisioned" and each.message:
             yield f"{each.cluster}: {each.message}"
@@ -95,7 +100,7 @@ def _said(status: ProfileStatus) -> Iterator[str]:
 
 
 def _is_current(here: Installation, profile: Profile) -> bool:
-    """Say whether a profile was rendered from what is stored now."""
+    """Return whether a profile was rendered from what is stored now."""
     return all(_mark(here, name) == mark for name, mark in profile.recipe.items())
 
 
@@ -109,8 +114,7 @@ def _mark(here: Installation, name: str) -> str:
     return written_mark(kept.value) if kept else ""
 
 
-def _is_about(outcome: DeploymentStatus, profile: Profile) -> bool:
-    """Say whether the outcome in a cluster is of what a profile holds now."""
+def _is_of_revision(outcome: DeploymentStatus, profile: Profile) -> bool:
     if outcome.revision:
         return outcome.revision == profile.revision
     return profile.made_at is None or outcome.at >= profile.made_at

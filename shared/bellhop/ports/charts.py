@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from bellhop.core.allow import ReleaseAllow
 from bellhop.state.chart import AS_USUAL, Options, Place, Removal
-from bellhop.state.record import PatchText
+from bellhop.state.content import PatchText
 
 if TYPE_CHECKING:
     from bellhop.documents.tarball import Folder
@@ -23,7 +23,7 @@ OUR_LABEL = {"bellhop.dev/deployed-by": "bellhop"}
 
 
 class Archive(Struct, frozen=True):
-    """A chart's archive, as a file of ours: it was checked, and is to be read alone."""
+    """The archive of a chart, as a checked local file that only readers open."""
 
     path: Path
     chart: str
@@ -75,7 +75,7 @@ class Release(Struct, frozen=True):
     manifest: str = ""
 
 
-class Wanted(Struct, frozen=True):
+class DesiredRelease(Struct, frozen=True):
     """A release as it is to be: a chart's archive, and documents of values, later ones first.
 
     By `there` it is known to exist, and `options` count; else `install`, where these are others.
@@ -117,7 +117,9 @@ class Charts(Protocol):
         """Read the newest revision of a release; None if there is none."""
         ...
 
-    def deploy(self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool]) -> Release:
+    def deploy(
+        self, kubeconfig: bytes, desired: DesiredRelease, cancelled: Callable[[], bool]
+    ) -> Release:
         """Install or upgrade a release, and recover one of which an operation was interrupted.
 
         It is asked to end early once it is `cancelled`, as while it waits for what is deployed.
@@ -129,7 +131,7 @@ class Charts(Protocol):
         """
         ...
 
-    def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
+    def dry_run(self, kubeconfig: bytes, desired: DesiredRelease) -> str:
         """Return the objects that `deploy` would make as YAML, without hooks; change nothing."""
         ...
 
@@ -141,11 +143,11 @@ class Charts(Protocol):
         """Return the objects of a release's newest revision as YAML, without its hooks."""
         ...
 
-    def definitions(self, wanted: Wanted) -> str:
-        """Return the CustomResourceDefinitions that a chart brings by itself, as YAML."""
+    def definitions(self, desired: DesiredRelease) -> str:
+        """Return the CustomResourceDefinitions of a chart's `crds` folder, as YAML."""
         ...
 
-    def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
+    def render(self, desired: DesiredRelease, *, kubernetes: str = "") -> str:
         """Render a chart without a cluster, for a version of Kubernetes if one is given.
 
         Raises:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What time it is, and how much of it passes."""
+    """The time, and a steady count of how much of it passes."""
 
     def now(self) -> datetime:
         """Return the time, aware, in UTC. It may jump, ahead or back."""

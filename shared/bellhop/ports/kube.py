@@ -1,4 +1,4 @@
-"""One Kubernetes cluster, as far as Bellhop talks to it."""
+"""API servers: how to open a registered cluster, and the client of one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,42 @@ from typing import Any, NamedTuple, Protocol
 
 from bellhop.core.gvk import GVK, ObjectKey, Resource
 
+
+class Access(Protocol):
+    """Clients for registered clusters."""
+
+    def open(self, cluster: str, *, version: str = "", account: str = "") -> Kube:
+        """Return a client for the cluster `namespace/name`; clients are shared between threads.
+
+        `version` is that of the credentials, as the cluster's record has it: a client of other
+        credentials is closed. Without it a change of credentials is noticed later. With an
+        `account`, a service account `namespace/name`, requests about objects have its rights only;
+        they are denied if Bellhop may not impersonate it.
+
+        Raises:
+            MissingError: the cluster has no stored credentials.
+            InvalidError: what is stored cannot be used, or leads where no call may go.
+        """
+        ...
+
+    def kubeconfig(self, cluster: str, *, version: str = "", account: str = "") -> bytes:
+        """Return how another program gets into a cluster, as `open` would: JSON, and secret.
+
+        That program's calls need the guard of our own.
+
+        Raises:
+            MissingError: the cluster has no stored credentials.
+            InvalidError: what is stored cannot be used, or leads where no call may go.
+        """
+        ...
+
+
 Manifest = dict[str, Any]
 """A Kubernetes object as JSON; integers are int, as in Go's unstructured int64."""
 
 
-Check = tuple[str, str, str, str, str]
-"""A right to ask for: verb, group, resource, subresource, namespace."""
+Check = tuple[str, ...]
+"""A right to ask for: verb, group, resource, subresource, namespace and, if it is one, object."""
 
 
 class Unread(NamedTuple):
@@ -53,7 +83,7 @@ class Kube(Protocol):
     def skew(self) -> timedelta | None:
         """Say how far the API server's clock is ahead of ours, by its latest answer.
 
-        None if it has not answered yet, or does not tell the time; precise to a second or two.
+        None if it has not answered yet, or does not report the time; precise to a second or two.
         """
         ...
 
@@ -114,12 +144,12 @@ class Kube(Protocol):
 
         Pages that follow each other show one state of the list. There may be fewer objects than
         asked for, or none, on a page that is not the last: only an empty `after` ends a list.
-        An object that is larger or nested deeper than is taken is named in `unread` alone.
+        An object that is too large or nested too deep is only named in `unread`.
 
         Raises:
             MissingError: the cluster does not know the kind in this version.
-            StaleError: that state is too old to be read on; begin anew, without `after`.
-            TooLargeError: a single object is too large, and the cluster does not tell its name.
+            StaleError: that state is too old to be read on; begin again, without `after`.
+            TooLargeError: a single object is too large, and the cluster does not report its name.
         """
         ...
 
@@ -143,10 +173,10 @@ class Kube(Protocol):
     ) -> Manifest:
         """Apply one object by server-side apply as field manager `bellhop`, taking over fields.
 
-        With a `uid` it is written to that life of the object alone, and with an empty one only
-        where there is none; without one to whatever is there. With a `version` beside it is written
-        to that version of the life alone. Returns the object as it is stored (or would be, of a dry
-        run), with its `metadata.uid`.
+        With a `uid` only the object with that uid is written, and with an empty one only a new
+        object; without one any object of that name. With a `version` the object must have that
+        one, too. Return the object as stored (or as a dry run would store it), with its
+        `metadata.uid`.
 
         Raises:
             StaleError: something else is there than `uid` and `version` say, or nothing; nothing
@@ -157,9 +187,21 @@ class Kube(Protocol):
         ...
 
     def merge_status(self, manifest: Manifest, *, uid: str) -> None:
-        """Merge the status that a manifest says into that of one life of an object.
+        """Merge the status in a manifest into that of the object with a `uid`.
 
         Nothing else of the manifest is written: `apply` writes all but that.
+
+        Raises:
+            StaleError: another life of the object is there than `uid` says, or none.
+            MissingError: the cluster does not know the kind.
+            InvalidError: the kind has no status of its own, or the API server refuses this one.
+        """
+        ...
+
+    def apply_status(self, manifest: Manifest, *, uid: str) -> None:
+        """Apply the status in a manifest to the object with a `uid`, and nothing else of it.
+
+        Fields that were applied before and not now are deleted, those of others stay.
 
         Raises:
             StaleError: another life of the object is there than `uid` says, or none.

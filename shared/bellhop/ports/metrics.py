@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar, Protocol
 
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 
 
 class Credentials(Redacted, frozen=True):

@@ -1,7 +1,7 @@
 """Messages between the stages: publishing apart from receiving, and nothing that leans on order.
 
 A queue may repeat a message, reorder, deliver one to two workers at once, miscount its attempts,
-or bring it back a week later from the dead letters. Groups, pauses and counts save work where a
+or replay it a week later from the dead letters. Groups, pauses and counts save work where a
 provider has them, and shares keep one sender's flood from others; no correctness hangs on them
 (docs/adr/0004).
 """
@@ -28,11 +28,11 @@ encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).
 
 
 class Message(Struct, frozen=True):
-    """What crosses a queue: identity, never content; two equal bodies are two messages.
+    """A message: identities, never content; two equal bodies are two messages.
 
     Messages of one `group` are, where the provider can, delivered one batch at a time and in
-    the order of their publishing. Those of one `share` wait for each other rather than for
-    others' sake: shares are served in turn, so that one with much to do delays none with little.
+    the order of their publishing. Those of one `share`, the fairness key, wait for each other:
+    shares are served in turn, so that one with many messages delays no other.
     """
 
     body: Mapping[str, Any]
@@ -78,7 +78,7 @@ def written(message: Message) -> str:
 
 
 class Delivery(Struct, frozen=True):
-    """A message in a worker's hands.
+    """A message that a worker received.
 
     `receipt` names this delivery, and `attempt` is a hint, from 1. `deliveries` count those of this
     attempt, where a queue knows: more than one is a message whose workers reported nothing, since
@@ -110,11 +110,11 @@ class GivenUp(Struct, frozen=True):
 
 
 Result = Done | Again | GivenUp
-"""What came of a delivery; a Lambda's batch response, an HTTP status and a loop are made of it."""
+"""The result of a delivery; a Lambda's batch response, an HTTP status and a loop are made of it."""
 
 
 class DeadLetter(Struct, frozen=True):
-    """A message that was given up: why, and when."""
+    """A dead-lettered message: why, and when."""
 
     message: Message
     id: str
@@ -164,7 +164,7 @@ class Consumer(Protocol):
 class Backlog(Struct, frozen=True):
     """How much there is to do.
 
-    Messages that are due and wait, those in workers' hands, and since when the first one waits.
+    Messages that are due and wait, those in flight, and since when the first one waits.
     Messages that failed and are not due yet are `delayed`, where the queue can count them; `reason`
     is the failure of the one that is due first.
     """
@@ -185,7 +185,7 @@ class Watched(Protocol):
 
 
 class DeadLetters(Protocol):
-    """Messages that were given up, kept until somebody replays or drops them."""
+    """Dead-lettered messages, kept until somebody replays or drops them."""
 
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the dead letters, oldest first."""

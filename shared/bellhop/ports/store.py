@@ -1,7 +1,9 @@
-"""The managed store: small items under a partition and a sort key, written on conditions."""
+"""Storage: records in the store, blobs, and secrets."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -27,10 +29,10 @@ KEY_LIMIT = 1024
 class Item(Struct, frozen=True):
     """One record: `value` is JSON; `token` names this write of it, and no other ever.
 
-    A token tells nothing but equality. It never comes back: not when the item is deleted and made
-    anew with the same value, and not when the whole store is restored from a backup and goes on.
+    A token says nothing but equality. It is never used twice: not when the item is deleted and
+    created again with the same value, and not when the store is restored from a backup.
 
-    An item whose `expires_at` has passed is gone for every reader, whenever it is deleted.
+    No reader sees an item whose `expires_at` has passed, whenever the store deletes it.
     """
 
     partition: str
@@ -65,9 +67,8 @@ class Store(Protocol):
         """Delete one item; say whether it was there.
 
         Raises:
-            StaleError: `expect` is a token and something else, or nothing, is there: what was
-                read is gone, and whoever read it must look again. Or it is ABSENT, and
-                something is there.
+            StaleError: `expect` is a token and another item, or none, is there: read again. Or
+                it is ABSENT, and an item is there.
         """
         ...
 
@@ -89,8 +90,67 @@ class Store(Protocol):
         ...
 
     def all(self) -> Iterator[Item]:
-        """Yield all items of all partitions, in no order: for who moves an installation.
+        """Yield all items of all partitions, in no order, to move an installation.
 
-        What is written meanwhile may be yielded or not.
+        An item that is written meanwhile may be yielded or not.
         """
+        ...
+
+
+_KIND = re.compile(r"[a-z]+(?=/)")
+
+
+class Blobs(Protocol):
+    """Immutable bytes by name."""
+
+    def get(self, name: str) -> bytes:
+        """Read a blob.
+
+        Raises:
+            MissingError: there is none of that name.
+        """
+        ...
+
+    def put(self, name: str, value: bytes) -> None:
+        """Write a blob, whole or not at all; writing it again replaces it."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a blob; one that is not there is fine."""
+        ...
+
+
+def object_key(name: str) -> str:
+    """Return the key of a blob in a cloud's bucket: `blobs/KIND/SHA-256 of its name`.
+
+    Every name is safe there, none is too long, and the load spreads. Its kind, the first word of
+    the partition of its record, is what a policy can name.
+    """
+    kind = _KIND.match(name)
+    # A lone surrogate is a name like any other here: only its digest is sent.
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+    return f"blobs/{kind[0] if kind else 'other'}/{digest}"
+
+
+class Secrets(Protocol):
+    """Named secrets; the last value written is the one that is read."""
+
+    def read(self, name: str) -> bytes:
+        """Read a secret.
+
+        Raises:
+            MissingError: there is none of that name.
+        """
+        ...
+
+    def put(self, name: str, value: bytes) -> None:
+        """Write a secret, new or over an older one, whole or not at all."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Forget a secret, with all its older values; one that is not there is fine."""
+        ...
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        """Yield the names that start with `prefix`, in order."""
         ...

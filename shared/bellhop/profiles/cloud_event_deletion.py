@@ -1,9 +1,9 @@
-"""CloudEvents that take away what theirs brought, and are then kept no more.
+"""CloudEvents that delete what earlier ones deployed, and are then deleted themselves.
 
   a trigger renders an event's action to Delete ─► it makes nothing of it
   all triggers on its source do ─► it is buried ─► it is evaluated, and matches no more
 
-What is buried is the event that was read: a newer one stands.
+Only the event that was read is buried: a newer one stays.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from bellhop.catalog.catalog import Catalog
 from bellhop.core.digest import same
 from bellhop.errors import PermanentError
 from bellhop.gotemplate import Limits
-from bellhop.rendering.cloud_event_actions import Matched, action, standing
+from bellhop.rendering.cloud_event_actions import Matched, divide_matches, render_action
 from bellhop.rendering.observation import bury
+from bellhop.state.match import Observation
 from bellhop.state.messages import Evaluate, Instantiate, Publisher
-from bellhop.state.record import Observation
 from bellhop.state.records import Records
 
 
@@ -28,7 +28,7 @@ class CloudEventDeletion:
         self._publisher = publisher
         self._limits = limits
 
-    def standing(
+    def select_matches(
         self, catalog: Catalog, trigger: EventTrigger, message: Instantiate, matched: Matched
     ) -> Matched | None:
         """Return what counts for a trigger, and bury the events that are over for all.
@@ -39,11 +39,11 @@ class CloudEventDeletion:
             PermanentError: nobody can say what an event does for the trigger.
         """
         cluster = catalog.clusters[message.cluster]
-        stands = standing(trigger, cluster, matched, self._limits)
+        stands = divide_matches(trigger, cluster, matched, self._limits)
         for key, manifest in stands.over:
             seen = self._records.observations.get(message.cluster, key)
             if not seen or not same(seen.value.manifest, manifest):
-                # Something newer is kept, and is about to be judged.
+                # A newer one is stored, and is about to be evaluated.
                 continue
             if self._is_over(catalog, seen.value):
                 self._bury(seen.value, seen.token, message)
@@ -57,7 +57,7 @@ class CloudEventDeletion:
         assert event.manifest is not None
         try:
             said = {
-                action(catalog.triggers[name], cluster, event.manifest, self._limits)
+                render_action(catalog.triggers[name], cluster, event.manifest, self._limits)
                 for name in names
             }
         except PermanentError:

@@ -13,27 +13,26 @@ from msgspec.structs import replace
 from bellhop.api.kinds import EventTrigger
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
-from bellhop.clusters.pause_gate import Pauses
-from bellhop.core.digest import digest
-from bellhop.core.generated_names import profile_name
+from bellhop.clusters.pause import Pauses
 from bellhop.core.gvk import ObjectKey
-from bellhop.declarations.diff import may_read
+from bellhop.core.identity import profile_name
+from bellhop.declarations.diff import reads_generated
 from bellhop.errors import ConflictError, MissingError, PermanentError, TemporaryError
-from bellhop.events.reports import Reports
+from bellhop.events.reports import Reports, inputs_digest
 from bellhop.gotemplate import Limits
 from bellhop.profiles.cloud_event_deletion import CloudEventDeletion
-from bellhop.profiles.debounce import Debounce
-from bellhop.profiles.loop_throttle import Loops
-from bellhop.profiles.revisions import LOST
-from bellhop.profiles.writer import Found, Writer, failed, sealed
-from bellhop.rendering.cloud_event_actions import Matched
+from bellhop.profiles.drafts import LOST, complete_draft, fail_draft
+from bellhop.profiles.loops import Loops
+from bellhop.profiles.writer import Found, Writer
+from bellhop.rendering.cloud_event_actions import CREATE, Matched
 from bellhop.rendering.generator import Generator, draft_profile
 from bellhop.rendering.inputs import Inputs
 from bellhop.settings import Settings
 from bellhop.state.concurrency import until_settled
+from bellhop.state.delays import Debounce
 from bellhop.state.event_recorder import noting
 from bellhop.state.messages import Instantiate, Publisher
-from bellhop.state.record import Profile
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 
 _LONG = timedelta(seconds=0.1)
@@ -41,7 +40,7 @@ _LONG = timedelta(seconds=0.1)
 
 
 class _Inputs(Struct, frozen=True, dict=True):
-    """What decides a profile: the catalog's revision, and what matches in which state."""
+    """The inputs of a profile: the catalog's revision, and the matches with their states."""
 
     revision: int
     marks: tuple[tuple[str, str], ...] = ()
@@ -49,19 +48,23 @@ class _Inputs(Struct, frozen=True, dict=True):
     reads: bool = False
 
     @cached_property
-    def mark(self) -> str:
-        """Digest the inputs of a profile for all objects; of one object they are soon rendered.
+    def digest(self) -> str:
+        """Digest the inputs of a profile for all objects, or return the digest of its one object.
 
-        One that reads what other triggers generate has more inputs than are known.
+        A profile that reads what other triggers generate has more inputs than are known.
         """
-        if not self.for_all or self.reads:
-            return ""
-        return digest([self.revision, self.marks])
+        if not self.for_all:
+            return self.marks[0][1] if self.marks else ""
+        return "" if self.reads else inputs_digest(self.revision, self.marks)
 
     def made(self, profile: Profile) -> bool:
-        """Say whether a profile is what these inputs make, and all its clusters know of it."""
+        """Return whether a profile for all objects is what these inputs make, and is published.
+
+        A profile of one object is soon rendered again, and the files that it reads may differ.
+        """
         whole = profile.digest not in ("", LOST) and not profile.error
-        return whole and profile.told and bool(self.mark) and profile.made_of == self.mark
+        known = self.for_all and bool(self.digest)
+        return whole and profile.told and known and profile.made_of == self.digest
 
 
 class Instantiation:
@@ -97,7 +100,7 @@ class Instantiation:
 
     @until_settled("instantiate '{message.trigger}' in '{message.cluster}'")
     def _instantiate(self, message: Instantiate, name: str) -> bool:
-        # Before the catalog: see `end_behavior`.
+        # Before the catalog: see `note_endings`.
         found = self._writer.found(message.trigger, message.cluster, name)
         catalog = self._catalogs.current()
         trigger = catalog.triggers.get(message.trigger)
@@ -128,12 +131,13 @@ class Instantiation:
     def _is_paused(self, catalog: Catalog, trigger: EventTrigger, cluster: str) -> bool:
         """Say whether events of a cluster make nothing now, for a trigger or for all.
 
-        Whoever ends the pause declares it anew, and all of it is asked for again.
+        The end of the pause is a new declaration, and requests all of it again.
         """
         source = catalog.clusters.get(cluster)
         if source is None:
             return False
-        return trigger.paused or self._pauses.keeps_from(trigger.name, source)
+        pauses = source.spec.get("paused") or source.spec.get("activeWindow")
+        return trigger.paused or bool(pauses and self._pauses.keeps_from(trigger.name, source))
 
     def _rest(self, message: Instantiate) -> None:
         """Let a profile that took long to render rest, so that a burst is rendered a few times.
@@ -157,7 +161,7 @@ class Instantiation:
             return _Inputs(catalog.revision)
         if not message.object:
             marks = self._reports.marks(message.cluster, source)
-            return _Inputs(catalog.revision, marks, for_all=True, reads=may_read(trigger))
+            return _Inputs(catalog.revision, marks, for_all=True, reads=reads_generated(trigger))
         mark = self._reports.mark(message.cluster, source, message.object)
         return _Inputs(catalog.revision, ((message.object, mark),) if mark else ())
 
@@ -169,7 +173,7 @@ class Instantiation:
         trigger: EventTrigger | None,
         message: Instantiate,
     ) -> bool:
-        """Write one profile and tell its clusters; False if another writer was quicker."""
+        """Write and publish one profile; False if another writer was quicker."""
         name = profile_name(message.trigger, message.cluster, message.object)
         begun = self._records.clock.now()
         with noting(self._records, message, message.cluster, message.object) as note:
@@ -180,12 +184,12 @@ class Instantiation:
                 given = message.cluster, source, inputs.marks
                 matched = found_now = self._reports.objects(*given, many=inputs.for_all)
                 if self._reports.lacks(*given, found_now):
-                    # It stays as it is until that comes back, or is let go.
+                    # It stays as it is until that comes back, or is released.
                     return True
             wrong: PermanentError | None = None
             try:
-                if trigger and source:
-                    stands = self._concluding.standing(catalog, trigger, message, matched)
+                if trigger and source and trigger.cloud_event_action != CREATE:
+                    stands = self._concluding.select_matches(catalog, trigger, message, matched)
                     if stands is None:
                         return True
                     matched = stands
@@ -197,6 +201,7 @@ class Instantiation:
                     message,
                     note,
                     trigger,
+                    catalog,
                     undeclared=source is None,
                 )
             assert source is not None
@@ -206,13 +211,13 @@ class Instantiation:
             draft = draft_profile(catalog, trigger, message.cluster, message.object)
             draft = replace(
                 draft,
-                made_of=inputs.mark,
+                made_of=inputs.digest,
                 turns=turns.times + 1,
                 turning=turns.since,
                 turned_by=catalog.declared,
             )
             filled = (
-                failed(draft, wrong)
+                fail_draft(draft, wrong)
                 if wrong
                 else self._fill(draft, found, catalog, trigger, matched)
             )
@@ -256,8 +261,8 @@ class Instantiation:
         source = catalog.source_of(trigger, draft.cluster)
         assert source is not None
         cluster = catalog.clusters[draft.cluster]
-        recipe = Inputs(self._writer.holder, trigger, source)
-        maker = Generator(trigger, source, cluster, recipe.find, self._limits)
+        inputs = Inputs(self._writer.holder, trigger, source)
+        maker = Generator(trigger, source, cluster, inputs.find, self._limits)
         try:
             made = maker.generate(draft, matched)
             generated = tuple(manifest for _, manifest in made.generated)
@@ -266,16 +271,16 @@ class Instantiation:
         except PermanentError as error:
             if trigger.destination_cluster and found:
                 draft = replace(draft, destinations=found.value.matched)
-            return failed(draft, error)
+            return fail_draft(draft, error)
         goes = catalog.destinations(trigger, draft.cluster, made.named)
         draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)
-        draft = replace(draft, recipe=recipe.noted, title=made.title, jobs=made.jobs)
+        draft = replace(draft, recipe=inputs.noted, title=made.title, jobs=made.jobs)
         if made.title:
             # Who comes after it names it by that, and may be declared at any time.
             draft = replace(draft, rollout=replace(draft.rollout, awaited=True))
-        draft = sealed(draft, made.contents)
+        draft = complete_draft(draft, made.contents)
         if made.named and not goes:
-            return failed(draft, _unregistered(made.named))
+            return fail_draft(draft, _unregistered(made.named))
         return draft
 
     def _refuse_own(self, catalog: Catalog, title: str) -> None:

@@ -1,37 +1,36 @@
-"""Deploy, from a profile that users wrote to what is to be applied."""
+"""Profiles that users wrote: resolved to what is to be applied."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.api.kinds import ClusterProfile, ConfigMap, Secret
+from bellhop.api.kinds import ClusterProfile
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog, cluster_object
 from bellhop.catalog.dependencies import line, refuse_cycle
 from bellhop.errors import PermanentError, StaleError
 from bellhop.extras.roles.manifests import with_account
 from bellhop.gotemplate import Limits
-from bellhop.profiles.writer import Found, Writer, failed, sealed
+from bellhop.profiles.drafts import complete_draft, fail_draft
+from bellhop.profiles.writer import Found, Writer
 from bellhop.rendering.allow_limits import refuse_rendered
 from bellhop.rendering.check_jobs import job_contents
-from bellhop.rendering.event_contents import Ref
 from bellhop.rendering.inputs import Inputs
-from bellhop.rendering.own_contents import own_contents, own_patches
+from bellhop.rendering.own_contents import OwnRefs, own_contents, own_patches
 from bellhop.settings import Settings
-from bellhop.state.check import times
 from bellhop.state.concurrency import until_settled
+from bellhop.state.content import Content
 from bellhop.state.event_recorder import Note, noting
 from bellhop.state.messages import Resolve
-from bellhop.state.record import Content, Profile
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 
 
 class Resolution:
-    """Makes users' own profiles what was declared."""
+    """Writes users' own profiles as they are declared."""
 
     def __init__(
         self, records: Records, catalogs: Catalogs, writer: Writer, settings: Settings
@@ -42,7 +41,7 @@ class Resolution:
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
 
     def resolve(self, message: Resolve) -> None:
-        """Make one profile what was declared last, and ask its clusters to follow.
+        """Write one profile as it was declared last, and request its clusters to apply it.
 
         Those that it comes after are made so before it: of what changes together with them its
         clusters are to have theirs first. So are those that it exchanges objects with: none of
@@ -59,14 +58,14 @@ class Resolution:
 
     @until_settled("resolve '{message.profile}'")
     def _resolve(self, message: Resolve) -> bool:
-        # Before the catalog: see `end_behavior`.
+        # Before the catalog: see `note_endings`.
         found = self._writer.found("", "", message.profile)
         catalog = self._catalogs.current()
         declared = catalog.profiles.get(message.profile)
         with noting(self._records, message, "", "") as note:
             note.context = {"profile": message.profile}
             if declared is None:
-                made = self._writer.withdraw(found, message, note, None)
+                made = self._writer.withdraw(found, message, note, None, catalog)
             elif declared.paused:
                 made = self._pause(found, note)
             else:
@@ -75,7 +74,7 @@ class Resolution:
         return made and self._catalogs.current().revision == catalog.revision
 
     def _pause(self, found: Found, note: Note) -> bool:
-        """Leave a profile as it is, and its clusters; False if another writer was quicker."""
+        """Mark a profile as paused, and nothing else; False if another writer was quicker."""
         if found is None or found.value.paused:
             return True
         try:
@@ -89,61 +88,39 @@ class Resolution:
     def _ordered(self, catalog: Catalog, draft: Profile, found: Found) -> Profile:
         """Return a profile that knows who comes after it, or an error if it does so itself.
 
-        Others may have come to stand on it once: it still asks for them when it is withdrawn.
+        Others may have depended on it once: it still looks for them when it is withdrawn.
         """
         once = found is not None and found.value.rollout.awaited
         try:
             refuse_cycle(draft.name, catalog.after)
         except PermanentError as error:
-            return failed(replace(draft, rollout=replace(draft.rollout, after=())), error)
+            return fail_draft(replace(draft, rollout=replace(draft.rollout, after=())), error)
         awaited = once or draft.name in catalog.awaited
         return replace(draft, rollout=replace(draft.rollout, awaited=awaited))
 
     def _declared(self, catalog: Catalog, declared: ClusterProfile) -> Profile:
-        draft = Profile(
-            name=declared.rule,
-            trigger="",
-            cluster="",
-            object="",
-            contents=(),
-            destinations=catalog.profile_destinations(declared),
-            tier=declared.tier,
-            leaves_policies=declared.leaves_policies,
-            continue_on_conflict=declared.continue_on_conflict,
-            digest="",
-            allow=declared.allow,
-            sync=declared.sync,
-            rollout=declared.rollout,
-            account=declared.account,
-            checked=times(declared.checks),
-            checks=declared.checks,
-        )
-        recipe = Inputs(self._writer.holder, declared)
+        destinations = catalog.profile_destinations(declared)
+        draft = Profile.draft(declared.policy, declared.rule, destinations)
+        inputs = Inputs(self._writer.holder, declared)
         try:
-            jobs = job_contents(declared.checks, recipe.find, None, self._limits)
+            jobs = job_contents(declared.checks, inputs.find)
             draft = replace(draft, jobs=jobs)
             clusters = [cluster_object(catalog.clusters[key]) for key in draft.destinations]
-            contents = own_contents(
-                declared.policy_refs, clusters, recipe.find, self._limits, declared.refs_field
-            )
-            patches = own_patches(declared.patch_refs, clusters, recipe.find, self._limits)
-            addons = _addons(declared, clusters, recipe.find, self._limits)
+            own = OwnRefs(clusters, inputs.find, self._limits)
+            contents = own_contents(declared.policy_refs, own, declared.refs_field)
+            patches = own_patches(declared.patch_refs, own)
+            addons = _addons(declared, own)
             contents = tuple(each.with_patches(patches) for each in (*contents, *addons))
             if declared.grants:
                 contents = with_account(contents, declared.grants)
             refuse_rendered(declared, contents)
         except PermanentError as error:
-            return failed(draft, error)
-        draft = replace(draft, reads=declared.readings, recipe=recipe.noted)
-        return sealed(draft, contents)
+            return fail_draft(draft, error)
+        draft = replace(draft, reads=declared.readings, recipe=inputs.noted)
+        return complete_draft(draft, contents)
 
 
-def _addons(
-    declared: ClusterProfile,
-    clusters: Sequence[Mapping[str, Any]],
-    find: Callable[[Ref], ConfigMap | Secret | None],
-    limits: Limits,
-) -> Iterator[Content]:
+def _addons(declared: ClusterProfile, own: OwnRefs) -> Iterator[Content]:
     """Yield the charts and kustomizations of a profile, as they are written.
 
     Raises:
@@ -155,5 +132,5 @@ def _addons(
     from bellhop.rendering.charts.contents import own_charts  # noqa: PLC0415
     from bellhop.rendering.kustomizations.contents import own_kustomizations  # noqa: PLC0415
 
-    yield from own_charts(declared.charts, clusters, find, limits)
-    yield from own_kustomizations(declared.kustomizations, clusters, find, limits)
+    yield from own_charts(declared.charts, own)
+    yield from own_kustomizations(declared.kustomizations, own)

@@ -1,6 +1,6 @@
-"""Profiles on their way into the records: written, withdrawn, and told to whom they concern.
+"""Writer of profiles: it stores and withdraws them, and publishes the change to their clusters.
 
-Whoever loses a write has made nothing of it known, and begins anew from what is there then.
+A failed conditional write publishes nothing, and begins again from the stored profile.
 """
 
 from __future__ import annotations
@@ -8,40 +8,44 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from bellhop.api.kinds import ConfigMap, EventTrigger, Secret
 from bellhop.catalog.cache import Catalogs
-from bellhop.clusters.management_cluster import housed
-from bellhop.core.digest import digest
-from bellhop.core.generated_names import GENERATED_NAMESPACE
-from bellhop.declarations.diff import readers, rereaders
-from bellhop.declarations.records.held_removals import Rule
-from bellhop.declarations.rerender import applied_again
-from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
-from bellhop.extras.roles.manifests import account_of
+from bellhop.catalog.catalog import Catalog
+from bellhop.clusters.management_cluster import add_management_cluster
+from bellhop.core.identity import GENERATED_NAMESPACE
+from bellhop.declarations.diff import list_readers, list_rereaders
+from bellhop.declarations.fan_out import list_applications
+from bellhop.declarations.records import Rule
+from bellhop.errors import ConflictError, MissingError, StaleError
 from bellhop.ports.store import ABSENT
+from bellhop.profiles.drafts import (
+    LOST,
+    Revisions,
+    fail_draft,
+    is_same,
+    merge_draft,
+    name_leaving,
+)
 from bellhop.profiles.names import NameReservations
-from bellhop.profiles.records.profiles import place
-from bellhop.profiles.revisions import LOST, Revisions
-from bellhop.rendering import event_contents as engine
-from bellhop.rendering.leave_policy import departing, is_declared_for
+from bellhop.profiles.records import place
+from bellhop.rendering.inputs import Ref
+from bellhop.rendering.leave_policy import is_declared_for, list_departing
 from bellhop.settings import Settings
+from bellhop.state.content import NO_OBJECT, Content, empty, get_granted_account
 from bellhop.state.event_recorder import Note, Origin
-from bellhop.state.messages import Apply, Instantiate, Publisher, Resolve
-from bellhop.state.record import NO_OBJECT, Content, Profile, Reading, empty
+from bellhop.state.messages import CHARTS, Apply, Instantiate, Publisher, Resolve
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
-from bellhop.state.revision import Rendering
 from bellhop.state.table import Stored
 
 Found = Stored[Profile] | None
 
 
 class Writer:
-    """Writes profiles and asks their clusters to follow."""
+    """Writes profiles, and requests their clusters to apply them."""
 
     def __init__(
         self, records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
@@ -52,7 +56,7 @@ class Writer:
         self._revisions = Revisions(records, settings.revisions)
         self._titles = NameReservations(records, publisher)
 
-    def holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
+    def holder(self, ref: Ref) -> ConfigMap | Secret | None:
         """Look a ConfigMap or Secret up: as users applied it, or as a trigger generated it."""
         declared = self._catalogs.holder(ref.kind, ref.namespace, ref.name)
         if declared is None and ref.namespace == GENERATED_NAMESPACE:
@@ -70,16 +74,16 @@ class Writer:
         return found and Stored(profiles.with_leaving(found.value), found.token)
 
     def write(self, found: Found, draft: Profile, message: Origin, note: Note) -> bool:
-        """Write a profile and ask its clusters to follow; False if another writer was quicker.
+        """Write a profile and have its clusters apply it; False if another writer was quicker.
 
         Inputs that fail change nothing that is applied: the last good contents stay. So does what a
         profile was rolled back to.
         """
-        new = _merge(found.value if found else None, draft)
+        new = merge_draft(found.value if found else None, draft)
         try:
             return self.follow(found, new, message, note)
         except ConflictError as error:
-            return self.write(found, failed(draft, error), message, note)
+            return self.write(found, fail_draft(draft, error), message, note)
 
     def follow(self, found: Found, new: Profile, message: Origin, note: Note) -> bool:
         """Write a profile after the one that was found; False if another writer was quicker.
@@ -94,20 +98,20 @@ class Writer:
             new = self._holding(old, new)
         except StaleError:
             return False
-        new = replace(new, grants=account_of(new.contents))
-        new = _leaving(old, housed(self._records, old, new))
+        new = replace(new, grants=get_granted_account(new.contents))
+        new = name_leaving(old, add_management_cluster(self._records, old, new))
         try:
-            if old and _same(old, new):
+            if old and is_same(old, new):
                 if old.told and old.made_of == new.made_of:
                     return True
                 new = replace(old, made_of=new.made_of)
                 if old.told:
                     return self._note(new, token)
-                # Who wrote it may have been too late for a name.
+                # Its writer may have been too late for a name.
                 self._titles.keep(self._take(new))
             else:
                 new = self._revisions.follow(old, new)
-                new = replace(new, revision=_drawn(), told=False)
+                new = self._revise(new)
                 token = self._put_titled(old, new, token)
         except StaleError:
             return False
@@ -117,9 +121,9 @@ class Writer:
                 note.fail("render", new.error)
             note.what = note.what or "rendered"
             note.detail = note.detail or new.error or _count(new.contents)
-        self._publisher.publish(_applications(new, message))
+        self._publisher.publish(_applications(old, new, message))
         if old is None or not old.told or old.generated != new.generated:
-            self._tell_readers(new, new.titles)
+            self._notify_readers(new, new.titles)
         return self._note(new, token)
 
     def _holding(self, old: Profile | None, new: Profile) -> Profile:
@@ -131,9 +135,9 @@ class Writer:
         lost = set(old.matched).difference(new.destinations) if old else set()
         if old is None or not lost:
             return new
-        catalog = self._catalogs.current()
-        kept = lost.intersection(departing(catalog, old))
-        if kept and self._records.removals.get(_rule(old)):
+        held, catalog = self._is_held(old, self._catalogs.current())
+        kept = lost.intersection(list_departing(catalog, old)) if held else ()
+        if kept:
             stays = tuple(sorted({*new.destinations, *kept}))
             # It is not what its inputs make: once it is released they are asked again.
             return replace(new, destinations=stays, made_of="")
@@ -150,28 +154,31 @@ class Writer:
             StaleError: another writer was quicker.
         """
         taken = self._take(new)
-        self._give_up(old, set(old.titles).difference(new.titles) if old else ())
+        self._release_names(old, set(old.titles).difference(new.titles) if old else ())
         token = self._put(old, new, token)
-        self._titles.keep(taken)
+        if taken:
+            self._titles.keep(taken)
         return token
 
     def _take(self, profile: Profile) -> dict[tuple[str, str], str]:
-        """Have the names of what a profile generates; what it generated last, it has already.
+        """Reserve the names of what a profile generates; it has those of its last revision already.
 
         Raises:
             ConflictError: another profile has one.
         """
-        return self._titles.take(profile, () if profile.error else profile.titles)
+        if profile.error or not profile.titles:
+            return {}
+        return self._titles.take(profile, profile.titles)
 
-    def _give_up(self, old: Profile | None, names: Iterable[tuple[str, str]]) -> None:
-        """Have names no longer, and tell those who want them, and who reads what they named."""
+    def _release_names(self, old: Profile | None, names: Iterable[tuple[str, str]]) -> None:
+        """Free names, and notify the profiles that wait for them or read what they named."""
         if old and names:
             names = sorted(names)
-            self._titles.give_up(old, names)
-            self._tell_readers(old, names)
+            self._titles.release(old, names)
+            self._notify_readers(old, names)
 
-    def _tell_readers(self, profile: Profile, names: Iterable[tuple[str, str]]) -> None:
-        """Ask again for what refers to what a profile generates, or did.
+    def _notify_readers(self, profile: Profile, names: Iterable[tuple[str, str]]) -> None:
+        """Render again what refers to objects that a profile generates, or generated.
 
         Its own trigger's profiles read what each of them generates itself.
         """
@@ -179,8 +186,8 @@ class Writer:
         if not keys:
             return
         catalog = self._catalogs.current()
-        triggers, profiles = readers(catalog, keys)
-        self._publisher.publish(applied_again(self._records, *rereaders(catalog, keys)))
+        triggers, profiles = list_readers(catalog, keys)
+        self._publisher.publish(list_applications(self._records, *list_rereaders(catalog, keys)))
         self._publisher.publish(Resolve(name) for name in sorted(profiles))
         self._publisher.publish(
             Instantiate(name, cluster)
@@ -189,11 +196,15 @@ class Writer:
             if catalog.source_of(catalog.triggers[name], cluster)
         )
 
+    def _revise(self, profile: Profile) -> Profile:
+        now = self._records.clock.now()
+        return replace(profile, revision=_drawn(), revised_at=now, told=False)
+
     def _note(self, profile: Profile, token: str) -> bool:
-        """Note that the clusters of a profile know of it, and what it was made of."""
+        """Mark a profile as published, with the digest of its inputs."""
         with suppress(StaleError):
-            # Whoever wrote it since has told the clusters of that, or will.
-            self._records.profiles.put_head(replace(profile, told=True), expect=token)
+            # A later writer has published its own revision, or will.
+            self._records.profiles.mark_published(profile, expect=token)
         return True
 
     def withdraw(
@@ -202,21 +213,23 @@ class Writer:
         message: Origin,
         note: Note,
         declared: EventTrigger | None,
+        catalog: Catalog,
         *,
         undeclared: bool = False,
     ) -> bool:
         """Have a profile leave all clusters; False if another writer was quicker.
 
-        What a trigger that is tried dry makes no more stays where it is until that trigger is
-        not. What is no longer `declared` while it is tried dry leaves all as it is, and owns it no
-        more. What is not declared, or in `undeclared` clusters by now, stays while its removal is
-        held. How it leaves is what the trigger says now, and last said if it was deleted.
+        A profile that a trigger in dry run makes no more stays until that trigger leaves dry run.
+        A profile in dry run that is no longer `declared` leaves its objects as they are, and owns
+        them no more. A profile that is not declared, or is in `undeclared` clusters by now, stays
+        while its removal is held. The trigger decides how it leaves, as it is now, or as it was
+        when it was deleted.
         """
         if found is None:
             return True
         old, token = found.value, found.token
         if declared is None or undeclared:
-            made = self._undeclared(old)
+            made = self._undeclared(old, catalog)
             if made is not None:
                 return made
         # What a worker noted whose head lost, or who died, is to be left with all others.
@@ -237,25 +250,24 @@ class Writer:
             paused=False,
             generated=(),
             reads=(),
-            sync=declared.sync if declared else "Continuous",
-            leaves_policies=declared.leaves_policies if declared else old.leaves_policies,
             pinned=False,
             made_at=None,
             recipe={},
             leaves_unchanged=unchanged,
+            **(declared.policy.ending if declared else {"sync": "Continuous"}),
         )
         if unchanged:
             # Nothing is removed, so nothing is to be checked before or after that.
             new = replace(new, checked=(), checks=())
         try:
-            self._give_up(old, old.titles)
+            self._release_names(old, old.titles)
             if old.latest > 1:
-                self._records.renderings.forget(place(old))
+                self._records.renderings.delete_all(place(old))
             if not leaving:
                 self._records.profiles.delete(old.trigger, old.cluster, old.name, expect=token)
                 return True
-            if not _same(old, new):
-                new = replace(new, revision=_drawn(), told=False)
+            if not is_same(old, new):
+                new = self._revise(new)
                 token = self._put(old, new, token)
                 note.what = "withdrawn" if old.destinations else ""
             elif old.told:
@@ -264,15 +276,29 @@ class Writer:
                 new = old
         except StaleError:
             return False
-        self._publisher.publish(_applications(new, message))
+        self._publisher.publish(_applications(old, new, message))
         return self._note(new, token)
 
-    def _undeclared(self, old: Profile) -> bool | None:
+    def _undeclared(self, old: Profile, catalog: Catalog) -> bool | None:
         """Return True where the removal of a profile is held, False where it is declared again."""
-        catalog = self._catalogs.current()
-        if departing(catalog, old) and self._records.removals.get(_rule(old)):
+        held, catalog = self._is_held(old, catalog)
+        if held:
             return True
         return False if any(is_declared_for(catalog, old, each) for each in old.matched) else None
+
+    def _is_held(self, old: Profile, catalog: Catalog) -> tuple[bool, Catalog]:
+        """Return whether something that a profile leaves is held, and the catalog that says so.
+
+        A hold is written before the catalog that needs it, and ends after the one that does not: if
+        there is none, that means something only with the same catalog before and after.
+        """
+        while True:
+            if list_departing(catalog, old) and self._records.removals.get(_rule(old)):
+                return True, catalog
+            now = self._catalogs.current()
+            if now.revision == catalog.revision:
+                return False, now
+            catalog = now
 
     def _put(self, old: Profile | None, new: Profile, token: str) -> str:
         """Write a profile after noting the clusters that it leaves from now on; return its token.
@@ -289,97 +315,21 @@ class Writer:
             raise
 
 
-def failed(draft: Profile, error: PermanentError) -> Profile:
-    """Return a draft that holds nothing but why; what was last good stays in its place."""
-    bare = replace(draft, contents=(), digest="", generated=(), reads=(), title="")
-    return replace(bare, error=str(error), error_code=error.code)
-
-
 def _rule(profile: Profile) -> Rule:
     return profile.trigger, "" if profile.trigger else profile.name
-
-
-def _same(old: Profile, new: Profile) -> bool:
-    """Say whether two are alike in all that counts: what is made again the same is no turn."""
-    kept = {name: getattr(old, name) for name in _BESIDE}
-    return replace(new, **kept) == old
-
-
-_BESIDE = (
-    *("revision", "told", "made_of", "turns", "turning", "turned_by"),
-    *("number", "latest", "made_at", "recipe", "failed_at"),
-)
 
 
 def _drawn() -> str:
     return uuid.uuid4().hex[:16]
 
 
-def _merge(old: Profile | None, draft: Profile) -> Profile:
-    if old is None:
-        return draft
-    stays = bool(draft.error) or old.pinned
-    if stays and old.digest == LOST:
-        # Without the last good contents nobody can tell what is to stay.
-        raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
-    if not stays:
-        return draft
-    title = old.title if draft.error else draft.title
-    return replace(draft, pinned=old.pinned, title=title, **contents_of(old))
+def _applications(old: Profile | None, profile: Profile, message: Origin) -> Iterator[Apply]:
+    """Yield the messages that deploy or withdraw a profile.
 
-
-def _leaving(old: Profile | None, new: Profile) -> Profile:
-    """Return a profile that names the clusters that it is to leave."""
-    if old is None:
-        return new
-    leaving = {*old.destinations, *old.leaving} - {*new.destinations}
-    return replace(new, leaves=bool(leaving), leaving=tuple(sorted(leaving)))
-
-
-def contents_of(held: Profile | Rendering) -> dict[str, Any]:
-    """Return what a profile holds, or held, for one that is to hold the same."""
-    return {name: getattr(held, name) for name in _HELD}
-
-
-_HELD = ("contents", "digest", "generated", "reads", "number", "made_at", "recipe")
-
-
-_OF_FILES = frozenset({"field", "address", "plain"})
-
-
-def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
-    """Return a draft with its contents, and the digest of all that it brings."""
-    described = [
-        [
-            content.ref,
-            content.entry,
-            list(content.manifests),
-            content.template,
-            content.dialect,
-            content.namespace,
-            content.missing,
-            to_builtins(content.how),
-            list(content.clusters),
-            *(to_builtins(each) for each in _special(content) if each),
-        ]
-        for content in contents
-    ]
-    beside = [list(map(dict, draft.generated)), list(map(_described, draft.reads))]
-    told = [described, *beside]
-    return replace(draft, contents=contents, digest=digest(told))
-
-
-def _described(reading: Reading) -> dict[str, Any]:
-    """Describe a reading for the digest: one without files has the fields that it always had."""
-    fields: dict[str, Any] = to_builtins(reading)
-    return {name: each for name, each in fields.items() if each or name not in _OF_FILES}
-
-
-def _special(content: Content) -> tuple[Any, ...]:
-    return content.chart, content.kustomization, content.files
-
-
-def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:
+    Where a chart changes, or comes or goes with the cluster, only workers with Helm can do it.
+    """
+    before, charts = _charts(old), _charts(profile)
+    stay = {*old.destinations} - {*profile.leaving} if old and before == charts else set()
     return (
         Apply(
             profile.trigger,
@@ -388,9 +338,14 @@ def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:
             destination,
             trace=message.trace,
             rang=message.rang,
+            of=CHARTS if (before or charts) and destination not in stay else "",
         )
         for destination in (*profile.destinations, *profile.leaving)
     )
+
+
+def _charts(profile: Profile | None) -> list[Content]:
+    return [each for each in profile.contents if each.chart] if profile else []
 
 
 def _count(contents: Sequence[Content]) -> str:

@@ -1,7 +1,7 @@
-"""Registrations that are declared in files: what is as declared already is not registered again.
+"""Registrations by files: a cluster that is as applied already is not registered again.
 
-A pipeline runs often, and to register again rotates tokens and certificates. So a cluster whose
-credentials are the stored ones only gets its other labels, annotations, data and pauses.
+A pipeline runs often, and each registration rotates tokens and certificates. So a cluster whose
+credentials are the stored ones only gets its new labels, annotations, data and pauses.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from bellhop.api.sveltos_cluster import SveltosCluster
 from bellhop.clusters.kubeconfig import Kubeconfig, refuse_passing, sanitise
 from bellhop.clusters.pause import window_of
 from bellhop.core.address_policy import AddressPolicy
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.errors import InvalidError, MissingError
 from bellhop.extras.classifiers.labels import carry_in_set
-from bellhop.installation.installation import Installation
-from bellhop.operations.pause import specified
-from bellhop.registration.registration import Registration, register
-from bellhop.state.record import Cluster
+from bellhop.installation import Installation
+from bellhop.operations.pause import format_window
+from bellhop.registration.record_update import refuse_configured
+from bellhop.registration.registration import register
+from bellhop.registration.request import Registration
+from bellhop.state.cluster import Cluster
 
 _REGISTERED, _RENEWED, _CHANGED, _UNCHANGED = "registered", "renewed", "configured", "unchanged"
 
@@ -30,9 +32,9 @@ _KEYS = ("re-kubeconfig", "kubeconfig", "value")
 
 
 class DeclaredCluster(Redacted, frozen=True):
-    """A cluster as declared; `secret` are the entries of its Secret, None where there is none.
+    """A cluster as applied; `secret` are the entries of its Secret, None where there is none.
 
-    `applyset` is the set whose member it is to be; empty for none.
+    `applyset` is the set that it becomes a member of; empty for none.
     """
 
     secret_fields: ClassVar[Collection[str]] = ("secret",)
@@ -41,12 +43,12 @@ class DeclaredCluster(Redacted, frozen=True):
     applyset: str = ""
 
     def labels(self, old: Cluster | None) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the labels that it is to have, and those of them that classifiers give."""
+        """The labels that it gets, except those that classifiers set."""
         return carry_in_set(old, self.manifest.labels, self.applyset)
 
 
-class Settled(NamedTuple):
-    """What became of a declared cluster: registered, renewed, configured or unchanged."""
+class ClusterResult(NamedTuple):
+    """The result for an applied cluster: registered, renewed, configured or unchanged."""
 
     change: str
     warnings: Sequence[str] = ()
@@ -56,18 +58,18 @@ Specify = Callable[[SveltosCluster, Kubeconfig], Registration]
 """Makes a registration of a declared cluster and its kubeconfig, without what is declared of it."""
 
 
-def settle(
+def apply_cluster(
     here: Installation, declared: DeclaredCluster, specify: Specify, *, renew: bool
-) -> Settled:
-    """Have a cluster be as declared; `renew` registers it again even if it is.
+) -> ClusterResult:
+    """Make a cluster as applied; `renew` registers it again even if it is.
 
     Raises:
         InvalidError: its kubeconfig or its window is refused; nothing is changed.
         MissingError: it is not registered, and no Secret has its kubeconfig.
-        BellhopError: as registering it does.
+        BellhopError: registration failed.
     """
-    manifest, kubeconfig = declared.manifest, kubeconfig_of(declared, here.reach)
-    fields = _fields(here, manifest)
+    manifest, kubeconfig = declared.manifest, read_kubeconfig(declared, here.reach)
+    fields = _list_fields(here, manifest)
     change = _change(here, declared, kubeconfig, fields, renew=renew)
     if kubeconfig and change in (_REGISTERED, _RENEWED):
         spec = replace(
@@ -78,23 +80,23 @@ def settle(
             applyset=declared.applyset,
         )
         done = register(here, spec)
-        return Settled(_RENEWED if done.again else _REGISTERED, done.warnings)
-    return Settled(_configure(here, declared, fields))
+        return ClusterResult(_RENEWED if done.again else _REGISTERED, done.warnings)
+    return ClusterResult(_configure(here, declared, fields))
 
 
-def rehearse(here: Installation, declared: DeclaredCluster, *, renew: bool) -> str:
-    """Return what would become of a declared cluster, without a call to it.
+def preview_cluster(here: Installation, declared: DeclaredCluster, *, renew: bool) -> str:
+    """Return the result that applying a cluster would have, without a call to it.
 
     Raises:
         InvalidError: its kubeconfig or its window is refused.
         MissingError: it is not registered, and no Secret has its kubeconfig.
     """
-    kubeconfig = kubeconfig_of(declared, here.reach)
-    return _change(here, declared, kubeconfig, _fields(here, declared.manifest), renew=renew)
+    kubeconfig = read_kubeconfig(declared, here.reach)
+    return _change(here, declared, kubeconfig, _list_fields(here, declared.manifest), renew=renew)
 
 
-def relabelled(here: Installation, declared: Iterable[DeclaredCluster]) -> list[Cluster]:
-    """Return the registered clusters that would have other labels, with those."""
+def list_label_changes(here: Installation, declared: Iterable[DeclaredCluster]) -> list[Cluster]:
+    """Return the registered clusters whose labels would change, with the new ones."""
     clusters = here.catalogs.known().clusters
     found = []
     for each in declared:
@@ -114,6 +116,7 @@ def _change(
     renew: bool,
 ) -> str:
     manifest = declared.manifest
+    refuse_configured(here, "register", manifest.key)
     kept = here.records.clusters.get(manifest.key)
     if kubeconfig is None and kept is None:
         raise MissingError(
@@ -122,18 +125,17 @@ def _change(
         )
     if kept is None:
         return _REGISTERED
-    if kubeconfig and (renew or not _has(kept.value, kubeconfig)):
+    if kubeconfig and (renew or not _is_registered(kept.value, kubeconfig)):
         return _RENEWED
-    return _CHANGED if any(_differences(kept.value, declared, fields)) else _UNCHANGED
+    return _CHANGED if any(_diff_cluster(kept.value, declared, fields)) else _UNCHANGED
 
 
-def _has(old: Cluster, kubeconfig: Kubeconfig) -> bool:
-    """Say whether a cluster is registered with a kubeconfig, and completely."""
+def _is_registered(old: Cluster, kubeconfig: Kubeconfig) -> bool:
     return old.credentials == kubeconfig.version and "begun" not in old.forwarder
 
 
 class _Differences(NamedTuple):
-    """Changes that make a registered cluster the declared one; all are empty if it is."""
+    """Changes that make a registered cluster the applied one; all are empty if it is."""
 
     annotations: Mapping[str, str | None]
     data: Mapping[str, str | None]
@@ -142,12 +144,12 @@ class _Differences(NamedTuple):
 
 
 def _configure(here: Installation, declared: DeclaredCluster, fields: Mapping[str, Any]) -> str:
-    """Change what differs, labels last: those may have add-ons held; say whether anything did."""
+    """Change what differs, labels last: these may have add-ons held; return the result."""
     key = declared.manifest.key
     kept = here.records.clusters.get(key)
     if kept is None:
         raise MissingError(f"cannot change cluster '{key}': it is not registered any more")
-    found = _differences(kept.value, declared, fields)
+    found = _diff_cluster(kept.value, declared, fields)
     if found.data or found.annotations:
         here.declare.annotate(key, found.annotations, found.data)
     if found.pauses:
@@ -157,7 +159,7 @@ def _configure(here: Installation, declared: DeclaredCluster, fields: Mapping[st
     return _CHANGED if any(found) else _UNCHANGED
 
 
-def _differences(
+def _diff_cluster(
     old: Cluster, declared: DeclaredCluster, fields: Mapping[str, Any]
 ) -> _Differences:
     pauses = {
@@ -166,46 +168,51 @@ def _differences(
         if name != "data" and (value or None) != (old.spec.get(name) or None)
     }
     return _Differences(
-        _difference(old.annotations, declared.manifest.annotations),
-        _difference(old.spec.get("data") or {}, fields.get("data")),
+        _diff_mapping(old.annotations, declared.manifest.annotations),
+        _diff_mapping(old.spec.get("data") or {}, fields.get("data")),
         pauses,
-        _difference(old.labels, declared.labels(old)[0]),
+        _diff_mapping(old.labels, declared.labels(old)[0]),
     )
 
 
-def _difference(old: Mapping[str, str], new: Mapping[str, str] | None) -> dict[str, str | None]:
-    """Return what changes one mapping into another; nothing where the new one is not given."""
+def _diff_mapping(old: Mapping[str, str], new: Mapping[str, str] | None) -> dict[str, str | None]:
+    """Return the changes from one mapping to another; none where the new one is not given."""
     if new is None:
         return {}
     removed = dict.fromkeys(old.keys() - new.keys())
     return {**removed, **{key: value for key, value in new.items() if old.get(key) != value}}
 
 
-def _fields(here: Installation, manifest: SveltosCluster) -> dict[str, Any]:
-    """Return the fields of a cluster's spec that its document speaks of."""
+def _list_fields(here: Installation, manifest: SveltosCluster) -> dict[str, Any]:
     spec, said = manifest.spec, manifest.spec.model_fields_set
     found: dict[str, Any] = {}
     if "paused" in said:
         found["paused"] = spec.paused
     if spec.active_window:
         window = spec.active_window
-        found |= specified(window_of(window.from_, window.to, here.records.clock.now()))
+        found |= format_window(window_of(window.from_, window.to, here.records.clock.now()))
     if "data" in said:
         found["data"] = spec.data
     return found
 
 
-def kubeconfig_of(declared: DeclaredCluster, reach: AddressPolicy) -> Kubeconfig | None:
-    """Read the kubeconfig of a declared cluster; None if it has no Secret.
+def read_kubeconfig(declared: DeclaredCluster, reach: AddressPolicy) -> Kubeconfig | None:
+    """Return the kubeconfig of an applied cluster; None if it has no Secret.
 
-    Somebody else may have written it, so no program that it names is run.
+    It may have another author, so no program that it names is run.
 
     Raises:
-        InvalidError: it is refused, or expires soon.
+        InvalidError: it is refused, or expires soon, or a cloud manages the cluster.
     """
-    if declared.secret is None:
-        return None
     manifest, entries = declared.manifest, declared.secret
+    if manifest.spec.workload_identity:
+        raise InvalidError(
+            "it is read from the configuration cluster only; register this one by `bellhop register"
+            " cluster-eks` or `cluster-gke`",
+            where="spec.workloadIdentity",
+        )
+    if entries is None:
+        return None
     where = f"Secret '{manifest.namespace}/{manifest.secret}'"
     names = [manifest.spec.kubeconfig_key_name] if manifest.spec.kubeconfig_key_name else _KEYS
     text = next((entries[name] for name in names if name in entries), None)

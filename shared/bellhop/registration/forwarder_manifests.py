@@ -1,7 +1,7 @@
-"""How a cluster is made to ring: the webhook configuration and the forwarder's rights.
+"""The webhook configuration of a cluster, and the forwarder's roles.
 
-Both follow the kinds that sources in force name, and nothing wider: never `*`, with which leases,
-events and tokens would ring as well.
+Both have only the kinds that sources in force name: never `*`, which would send leases, events and
+tokens as well.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ NAMESPACE = "bellhop-system"
 WEBHOOK = "ring.bellhop.dev"
 HOLDING = "drift.bellhop.dev"
 CHARTS = "charts.drift.bellhop.dev"
+CONFIGURATION = "configuration.bellhop.dev"
+
+NAMES = "/names"
+"""Ends the path to which the API server sends objects of which the forwarder reads nothing."""
 
 _DEPLOYED = {"key": REASON, "operator": "In", "values": list(REASONS)}
 _BY_HELM = {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": ["Helm"]}
@@ -32,7 +36,7 @@ MESSAGING_NAMESPACE = "projectsveltos"
 """The Secret that says where a cluster's NATS server is, where Sveltos' agent looks for it."""
 
 _TIMEOUT = 2
-_RINGING = frozenset({"status", "finalize"})
+_WRITTEN = frozenset({"status", "finalize"})
 """Subresources that write the object itself; a Namespace ends through its `finalize`."""
 
 _WORD = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -44,17 +48,17 @@ def webhook_configuration(
     forwarder: Mapping[str, str],
     held: Sequence[Resource] = (),
     charts: Sequence[Resource] = (),
+    configured: Sequence[Resource] = (),
 ) -> dict[str, Any]:
-    """Return the ValidatingWebhookConfiguration that rings the forwarder.
+    """Return the ValidatingWebhookConfiguration that calls the forwarder.
 
-    `forwarder` holds `url` (or nothing, for the Service in the cluster), `ca` (PEM, or nothing for
-    public ones) and `path` (unguessable: an API server shows no other credential). It may as well
-    be ingest itself. A write never fails or waits for
-    us: failurePolicy Ignore, a short timeout, no side effects on a dry run. Requests for
-    objects in the forwarder's own namespace do not ring. A write rings once for each version of
-    its kind that counts, in that version. Of the resources that are `held` against drift only the
-    objects ring that have our label, or had it before the write; of those of `charts` the objects
-    that have Helm's.
+    `forwarder` has `url` (or nothing, for the Service in the cluster), `ca` (PEM, or nothing for
+    public ones) and `path` (unguessable: an API server shows no other credential). It may be ingest
+    itself. A write never fails or waits because of it: failurePolicy Ignore, a short timeout, no
+    side effects on a dry run. Objects in the forwarder's own namespace send nothing. A write sends
+    one request for each version of its kind that sources name, in that version. Of the resources
+    `held` against drift only the objects with our label, now or before the write, send requests; of
+    those of `charts` those with Helm's. Of the `configured` the forwarder sends only names.
     """
     client: dict[str, Any] = {}
     if forwarder["ca"]:
@@ -74,41 +78,54 @@ def webhook_configuration(
         "metadata": {"name": NAME, "labels": _LABELS},
         "webhooks": [
             _webhook(f"{number}.{WEBHOOK}" if number else WEBHOOK, client, once)
-            for number, once in enumerate(_one_version_each(resources))
+            for number, once in enumerate(_split_versions(resources))
         ]
         + [
-            _holding(f"{number}.{name}" if number else name, client, once, label)
+            _make_drift_webhook(f"{number}.{name}" if number else name, client, once, label)
             for name, label, some in ((HOLDING, _DEPLOYED, held), (CHARTS, _BY_HELM, charts))
-            for number, once in enumerate(_one_version_each(some))
+            for number, once in enumerate(_split_versions(some))
+        ]
+        + [
+            _webhook(CONFIGURATION, _add_names(client, forwarder), configured)
+            for _ in range(bool(configured))
         ],
     }
 
 
+def _add_names(client: Mapping[str, Any], forwarder: Mapping[str, str]) -> dict[str, Any]:
+    """Return the address that gets only names; ingest itself gets all requests at one address."""
+    if is_direct(forwarder):
+        return dict(client)
+    if "url" in client:
+        return {**client, "url": client["url"] + NAMES}
+    service = client["service"]
+    return {**client, "service": {**service, "path": service["path"] + NAMES}}
+
+
 def is_direct(forwarder: Mapping[str, str]) -> bool:
-    """Say if the API server calls ingest itself, without a forwarder."""
     return bool(forwarder.get("direct"))
 
 
 def is_audited(forwarder: Mapping[str, str]) -> bool:
-    """Say if the API server sends its audit log to ingest: nothing in the cluster says so."""
+    """Return whether the API server sends its audit log, without objects in the cluster."""
     return bool(forwarder.get("audit"))
 
 
-def direct(forwarder: Mapping[str, str], token: str) -> dict[str, str]:
-    """Return where an API server calls ingest itself, which it shows a token in the path alone."""
+def make_direct_record(forwarder: Mapping[str, str], token: str) -> dict[str, str]:
+    """Return the record of an API server that calls ingest itself, with a token in the path."""
     return {**forwarder, "path": f"/{token}"}
 
 
 def is_callable(forwarder: Mapping[str, str]) -> bool:
-    """Say if API servers take the forwarder's path.
+    """Return whether API servers accept the forwarder's path.
 
-    Below a URL they take any; of a Service each segment has to be a lower-case RFC 1123 name.
+    Below a URL they accept any; of a Service each segment must be a lower-case RFC 1123 name.
     """
     return bool(forwarder.get("url")) or bool(_SERVICE_PATH.fullmatch(forwarder["path"]))
 
 
-def concealed(text: str, forwarder: Mapping[str, str]) -> str:
-    """Take the forwarder's unguessable paths out of a text, as a refusal may quote a URL."""
+def redact_paths(text: str, forwarder: Mapping[str, str]) -> str:
+    """Remove the forwarder's unguessable paths from a text, as a refusal may quote a URL."""
     for key in ("path", "next-path"):
         if forwarder.get(key):
             text = text.replace(forwarder[key], "/…")
@@ -116,7 +133,7 @@ def concealed(text: str, forwarder: Mapping[str, str]) -> str:
 
 
 def forwarder_role(resources: Sequence[Resource]) -> dict[str, Any]:
-    """Return the ClusterRole of the forwarder: to read back the objects that may ring."""
+    """Return the ClusterRole by which the forwarder reads objects back."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -129,13 +146,13 @@ def forwarder_role(resources: Sequence[Resource]) -> dict[str, Any]:
 
 
 def messaging_rights() -> list[dict[str, Any]]:
-    """Return what lets the forwarder read where its cluster's NATS server is: that Secret alone."""
+    """Return the role and binding to read the Secret of the cluster's NATS server, and no other."""
     place = {"name": NAME, "namespace": MESSAGING_NAMESPACE, "labels": _LABELS}
-    return _reading(place, MESSAGING_NAME)
+    return _make_reader(place, MESSAGING_NAME)
 
 
 def forwarder_rights() -> list[dict[str, Any]]:
-    """Return what the forwarder needs once: its namespace, its account, and its own Secret."""
+    """Return the forwarder's namespace, its account, and the role for its own Secret."""
     own: dict[str, Any] = {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS}
     return [
         {
@@ -145,7 +162,7 @@ def forwarder_rights() -> list[dict[str, Any]]:
             "metadata": {"name": NAMESPACE, "labels": {**_LABELS, _NAMED: NAMESPACE}},
         },
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": own},
-        *_reading(own, NAME),
+        *_make_reader(own, NAME),
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRoleBinding",
@@ -157,7 +174,7 @@ def forwarder_rights() -> list[dict[str, Any]]:
 
 
 def forwarder_secret(entries: Mapping[str, str]) -> dict[str, Any]:
-    """Return the Secret that tells the forwarder whom to serve and whom to send to."""
+    """Return the Secret with the forwarder's cluster, credentials and address of ingest."""
     data = {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
     return {
         "apiVersion": "v1",
@@ -174,8 +191,7 @@ _RBAC = "rbac.authorization.k8s.io"
 _ACCOUNT = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
 
 
-def _reading(place: Mapping[str, Any], secret: str) -> list[dict[str, Any]]:
-    """Return what lets the forwarder's account read one Secret of a namespace."""
+def _make_reader(place: Mapping[str, Any], secret: str) -> list[dict[str, Any]]:
     rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret]}
     return [
         {
@@ -209,28 +225,28 @@ def _webhook(name: str, client: Mapping[str, Any], resources: Sequence[Resource]
     }
 
 
-def _holding(
+def _make_drift_webhook(
     name: str, client: Mapping[str, Any], resources: Sequence[Resource], label: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the webhook of what profiles hold, which has a label.
+    """Return the webhook for objects of profiles, which have a label.
 
-    A status is no drift. What has replicas rings by it all the same: who scales it writes them by a
-    subresource that tells neither labels nor the kind, and the status follows.
+    A status is no drift. An object with replicas sends its status, too: scaling writes them by a
+    subresource that has neither labels nor the kind, and the status follows.
     """
-    ringing = [
+    sent = [
         replace(each, subresources=each.subresources if "scale" in each.subresources else ())
         for each in resources
     ]
     selector = {"matchExpressions": [label]}
-    return {**_webhook(name, client, ringing), "objectSelector": selector}
+    return {**_webhook(name, client, sent), "objectSelector": selector}
 
 
-def _one_version_each(resources: Sequence[Resource]) -> list[list[Resource]]:
-    """Part resources so that no part has one in two versions.
+def _split_versions(resources: Sequence[Resource]) -> list[list[Resource]]:
+    """Split resources so that no part has one in two versions.
 
-    An API server calls a webhook once for a write, in one of the versions that its rules name.
-    It also takes resources of two groups for one (an Ingress was in `extensions`), and does not
-    say which: so the plural alone decides.
+    An API server calls a webhook once for a write, in one of the versions that its rules name. It
+    also takes resources of two groups for one (an Ingress was in `extensions`), and does not say
+    which: so only the plural decides.
     """
     parts: list[list[Resource]] = []
     seen: Counter[str] = Counter()
@@ -250,7 +266,7 @@ def _rules(resources: Sequence[Resource]) -> list[dict[str, Any]]:
             "apiVersions": [resource.gvk.version],
             "resources": [
                 resource.plural,
-                *(f"{resource.plural}/{sub}" for sub in resource.subresources if sub in _RINGING),
+                *(f"{resource.plural}/{sub}" for sub in resource.subresources if sub in _WRITTEN),
             ],
             "operations": ["CREATE", "UPDATE", "DELETE"],
             "scope": "Namespaced" if resource.namespaced else "Cluster",

@@ -1,50 +1,64 @@
-"""What the forwarder is in a cluster: its pods, the Service that leads to them, whom they call.
+"""The forwarder in a cluster: its pods, their Service, and the addresses that they call.
 
-`infra/base` shows the same with the reason for each line; a test holds the two together. All of
-it is served by every Kubernetes from 1.20 on. A disruption budget is not: no version of it is in
-1.20 and in 1.25. It is not missed, since a forwarder that starts has the cluster looked at.
+`infra/base` has the same with the reason for each line; a test compares the two. Every Kubernetes
+from 1.20 on serves all of it. There is no disruption budget, since no version of it is in both 1.20
+and 1.25; a forwarder that starts has its cluster resynced instead.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bellhop import __version__
+from bellhop.core.gvk import GVK
 from bellhop.core.identity import MANAGER
-from bellhop.errors import InvalidError
+from bellhop.errors import DeniedError, InvalidError
+from bellhop.ports.kube import Kube
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE, forwarder_rights
 
+DEPLOYMENT = GVK("apps", "v1", "Deployment")
+
 IMAGE = f"{NAME}:{__version__}"
-"""What `infra/forwarder/Dockerfile` is built as, where no registry is named."""
+"""The image of `infra/forwarder/Dockerfile` without a registry."""
 
 CALLED = (443, 4222, 6443)
-"""Where API servers listen in most clusters, and ingest; and NATS servers."""
+"""Ports of API servers in most clusters, of ingest, and of NATS servers."""
 
 AUDIENCE = "https://bellhop.example.com"
-"""For whom the token of the forwarder's account is, where nobody says where it sends to."""
+"""The audience of the forwarder's token without an address of ingest."""
 
 MOUNTED = "/var/run/secrets/bellhop.dev/token"
-"""Where the forwarder finds that token."""
+"""The path of that token in the forwarder's pod."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _TOKEN_SECONDS = 3600
 _CONTAINER = "forwarder"
-_RING, _HEALTH, _USER = 8443, 8080, 65532
+_WEBHOOK, _HEALTH, _USER = 8443, 8080, 65532
 _IMAGE = re.compile(r"[A-Za-z0-9][\w.\-/:]*(?:@sha256:[0-9a-f]{64})?", re.ASCII)
 _POD = {"app.kubernetes.io/name": NAME}
 _LABELS = {**_POD, "app.kubernetes.io/part-of": "bellhop"}
 _METADATA = {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS}
 
+NO_REGISTRY = (
+    f"the forwarder's image '{IMAGE}' has no registry: load it into the cluster's nodes, or"
+    " register again with --image"
+)
+NO_FORWARDER = (
+    "no forwarder is in the cluster yet, and no events arrive; register again with --install, or"
+    " apply"
+    " what --print-manifests writes"
+)
+
 
 def forwarder_manifests(
     image: str, ports: Iterable[int] = (), audience: str = AUDIENCE
 ) -> list[dict[str, Any]]:
-    """Return all that a cluster's forwarder needs but its Secret, and its role over kinds.
+    """Return all objects of a cluster's forwarder but its Secret, and its role over kinds.
 
     `ports` are those beside 443 and 6443 at which it calls its API server or ingest; `audience` is
-    the address of its ingest, for which alone the token is that it proves itself with.
+    the address of ingest, the only one for which its account's token is valid.
 
     Raises:
         InvalidError: the image is none.
@@ -63,19 +77,28 @@ def forwarder_manifests(
     ]
 
 
-def image_of(deployment: Mapping[str, Any]) -> str:
-    """Return the image that a Deployment of the forwarder has; empty if it is none of ours."""
+def read_image(deployment: Mapping[str, Any]) -> str:
+    """Return the image of the forwarder's Deployment; empty if the Deployment is another one."""
     containers = deployment["spec"]["template"]["spec"]["containers"]
     return next((str(each["image"]) for each in containers if each["name"] == _CONTAINER), "")
 
 
-def applied_by(deployment: Mapping[str, Any]) -> str:
-    """Return which tool but Bellhop applies a Deployment, server-side or as kubectl does; or ""."""
+def find_applier(deployment: Mapping[str, Any]) -> str:
+    """Return the tool besides Bellhop that applies a Deployment; empty if there is none."""
     metadata = deployment["metadata"]
     for each in metadata.get("managedFields") or ():
         if each.get("operation") == "Apply" and each.get("manager") != MANAGER:
             return str(each.get("manager"))
     return "kubectl apply" if _LAST_APPLIED in (metadata.get("annotations") or {}) else ""
+
+
+def warn_of_image(tool: str, image: str, deployment: Mapping[str, Any]) -> Iterator[str]:
+    """Warn if another tool applies the Deployment, with another image than the requested one."""
+    if tool and image and image != read_image(deployment):
+        yield (
+            f"the image is not changed: '{tool}' applies the forwarder's Deployment; change it"
+            " there, or give --install"
+        )
 
 
 def _service() -> dict[str, Any]:
@@ -140,14 +163,14 @@ def _container(image: str) -> dict[str, Any]:
         "name": _CONTAINER,
         "image": image,
         "args": [
-            f"--listen=0.0.0.0:{_RING}",
+            f"--listen=0.0.0.0:{_WEBHOOK}",
             f"--health=0.0.0.0:{_HEALTH}",
             "--spool=/var/spool/bellhop",
             "--linger=5",
             "--grace=30",
         ],
         "ports": [
-            {"name": "ring", "protocol": "TCP", "containerPort": _RING},
+            {"name": "ring", "protocol": "TCP", "containerPort": _WEBHOOK},
             {"name": "health", "protocol": "TCP", "containerPort": _HEALTH},
         ],
         "livenessProbe": {
@@ -184,7 +207,7 @@ def _network(called: Iterable[int]) -> dict[str, Any]:
             "podSelector": {"matchLabels": _POD},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [
-                {"ports": [{"protocol": "TCP", "port": port} for port in (_RING, _HEALTH)]}
+                {"ports": [{"protocol": "TCP", "port": port} for port in (_WEBHOOK, _HEALTH)]}
             ],
             "egress": [
                 {"ports": names},
@@ -192,3 +215,12 @@ def _network(called: Iterable[int]) -> dict[str, Any]:
             ],
         },
     }
+
+
+def find_deployment(kube: Kube) -> Mapping[str, Any] | None:
+    """Return the forwarder's Deployment; None if there is none, empty if it may not be read."""
+    try:
+        return kube.get(DEPLOYMENT, NAMESPACE, NAME)
+    except DeniedError:
+        # Without --install the permission is not needed.
+        return {}

@@ -1,16 +1,16 @@
-"""How a cluster's forwarder gets its instructions, and gets new ones without a gap.
+"""Instructions of a cluster's forwarder, and their renewal without a gap.
 
               record, here           webhook configuration      Secret, and what the forwarder does
-  before      token A                rings at a, trusts A       token A, certificate A, path a
-  begun       tokens A and B         rings at a, trusts A, B    as before
-  told        A ends in minutes      as above                   token B, certificate B, paths b, a
-  settled     token B                rings at b, trusts B       token B, certificate B, path b
+  before      token A                calls a, trusts A       token A, certificate A, path a
+  begun       tokens A and B         calls a, trusts A, B    as before
+  installed   A ends in minutes      as above                   token B, certificate B, paths b, a
+  settled     token B                calls b, trusts B       token B, certificate B, path b
 
 From each line to the next one thing changes at a time, and what it changes fits the other two
 columns both before and after, for as long as somebody takes to notice: API servers follow their
 configuration within SPREAD_SECONDS, a forwarder its Secret within a minute, and when its token is
 refused at once. So it does not matter where the way down is interrupted: everything that is in
-use goes on. `registration/renewal.py` walks the rest of the way later.
+use goes on. `registration/renewal.py` takes the other steps later.
 
 The former token ends by time and not at the first use of the new one: of two forwarders one may
 have read the Secret and the other not. Authorities' keys are thrown away once they have signed.
@@ -31,21 +31,21 @@ from msgspec import field
 
 from bellhop.adapters.local.certificates import issue, issuers, make_authority, together
 from bellhop.clusters.installation_mark import marked
-from bellhop.clusters.records.installations import InstallationId
+from bellhop.clusters.records import InstallationId
 from bellhop.core.gvk import GVK, Resource
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.errors import DeniedError, InvalidError, PermanentError
-from bellhop.installation.installation import Inbound
+from bellhop.installation import Inbound
 from bellhop.ports.kube import Kube
 from bellhop.registration.forwarder_manifests import (
     NAME,
     NAMESPACE,
-    concealed,
     forwarder_secret,
     is_callable,
+    redact_paths,
     webhook_configuration,
 )
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 
 OVERLAP = timedelta(minutes=5)
 """For how long old and new count together once the forwarder's Secret is the new one."""
@@ -57,7 +57,7 @@ SPREAD_SECONDS = 2.0
 """After which time API servers have taken notice of a webhook configuration."""
 
 VALIDITY = timedelta(days=730)
-"""How long the forwarder's certificate lasts; it is renewed when half of that has passed."""
+"""The life of the forwarder's certificate; it is renewed after half of it."""
 
 SECRET = GVK("", "v1", "Secret")
 
@@ -68,7 +68,7 @@ _SERVICE_NAMES = (f"{NAME}.{NAMESPACE}.svc", f"{NAME}.{NAMESPACE}.svc.cluster.lo
 
 
 class Instructions(Redacted, frozen=True):
-    """What a forwarder is to be told: the record's side of it, and the Secret's entries."""
+    """Instructions to a forwarder: the record, and the entries of its Secret."""
 
     secret_fields: ClassVar[Collection[str]] = ("record", "entries")
     digest: str
@@ -77,38 +77,40 @@ class Instructions(Redacted, frozen=True):
 
     @property
     def secret(self) -> dict[str, Any]:
-        """Return the Secret for the cluster."""
+        """The Secret for the cluster."""
         return forwarder_secret(self.entries)
 
 
 class Former(Redacted, frozen=True):
-    """A forwarder that rings already: what the record says of it, and its Secret's entries."""
+    """The former instructions of a forwarder: its record, and the entries of its Secret."""
 
     secret_fields: ClassVar[Collection[str]] = ("record", "entries")
     record: Mapping[str, str] = field(default_factory=dict)
     entries: Mapping[str, str] = field(default_factory=dict)
 
     def trusted(self, beside: str) -> str:
-        """Return the authorities to trust beside a new one: that of the Secret's first."""
+        """The authorities to trust beside a new one, that of the Secret first."""
         present = issuers(self.record["ca"], self.entries.get("tls.crt", ""))
         return together([beside, present, self.record["ca"]], at_most=_TRUSTED)
 
 
-def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former) -> Instructions:
-    """Make new instructions for a forwarder.
+def make_instructions(
+    key: str, url: str, inbound: Inbound, now: datetime, former: Former
+) -> Instructions:
+    """Return new instructions for a forwarder.
 
-    The record keeps in force what rings now, beside which it trusts the new authority, and names
-    as `next-` what it will be.
+    The record keeps the address that is called now, with the new authority trusted besides, and has
+    the new values as `next-`.
 
     Raises:
-        InvalidError: the forwarder's URL is none that an API server calls.
+        InvalidError: API servers do not call the forwarder's URL.
     """
-    rings = former.record
-    names = [*_names(url), *(_names_before(rings.get("url", "")) if rings else ())]
+    webhook = former.record
+    names = [*_names(url), *(_list_former_names(webhook.get("url", "")) if webhook else ())]
     authority = make_authority(NAME, now=now, validity=VALIDITY)
     certificate, private = issue(authority, [*dict.fromkeys(names)], now=now, validity=VALIDITY)
     token = entropy.token_urlsafe(_TOKEN_BYTES)
-    # Hexadecimal: of a Service's path, API servers take lower-case names alone.
+    # Hexadecimal: of a Service's path, API servers take only lower-case names.
     path = f"/ring/{entropy.token_hex(_PATH_BYTES)}"
     trusted = authority.certificate_pem.decode()
     record = {
@@ -118,15 +120,15 @@ def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former)
         "begun": now.isoformat(),
         "audience": inbound.url.rstrip("/"),
     }
-    if rings:
+    if webhook:
         record |= {
             "ca": former.trusted(beside=trusted),
-            "path": rings["path"],
+            "path": webhook["path"],
             "next-ca": trusted,
             "next-path": path,
         }
         if not is_callable(record):
-            # Nothing rings there, as no API server takes it: the new one need not wait.
+            # No API server calls this path: the new one need not wait.
             record["path"] = path
     entries = {
         "ingest-url": inbound.url.rstrip("/"),
@@ -136,21 +138,21 @@ def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former)
         "path": path,
         "tls.crt": certificate.decode(),
         "tls.key": private.decode(),
-        **({"former-path": rings["path"]} if rings else {}),
+        **({"former-path": webhook["path"]} if webhook else {}),
     }
-    return Instructions(digest_of(token), record, entries)
+    return Instructions(digest_token(token), record, entries)
 
 
-def draw_up_direct(
+def make_direct_instructions(
     way: str, key: str, inbound: Inbound, now: datetime, token: str = ""
 ) -> Instructions:
-    """Instruct an API server that calls ingest itself, `direct` or for its `audit`, with a token.
+    """Return instructions to an API server that calls ingest itself, or sends its `audit` log.
 
-    It is a new one where none is given. The record says where it calls, but for the token: that is
-    kept apart, sealed, or is nowhere but in the API server's file.
+    The token is new where none is given. The record has the address without the token, which is
+    stored sealed, or only in the API server's file.
 
     Raises:
-        InvalidError: API servers call no such address.
+        InvalidError: API servers do not call such an address.
     """
     url = inbound.url.rstrip("/")
     if not url.startswith("https://"):
@@ -164,55 +166,57 @@ def draw_up_direct(
         "ca": inbound.ca,
         "begun": now.isoformat(),
     }
-    return Instructions(digest_of(token), record, {"token": token})
+    return Instructions(digest_token(token), record, {"token": token})
 
 
-def wire(
+def configure_webhook(
     kube: Kube, resources: Sequence[Resource], record: Mapping[str, str], mine: InstallationId
 ) -> None:
-    """Have the API server ring as the record says, for one installation.
+    """Configure the webhook as the record says, for one installation.
 
     Raises:
-        PermanentError: the API server refuses the configuration; its words without the path.
+        PermanentError: the API server refuses the configuration; its message without the path.
     """
     refusal: PermanentError | None = None
     try:
         kube.apply(marked(webhook_configuration(resources, record), mine))
     except PermanentError as error:
-        refusal = type(error)(concealed(str(error), record))
+        refusal = type(error)(redact_paths(str(error), record))
     if refusal:
         # Outside of the handler: the error that was caught holds the path.
         raise refusal
 
 
-def told(record: Mapping[str, str], now: datetime, overlap: timedelta = OVERLAP) -> dict[str, str]:
-    """Return the record of a forwarder whose Secret is written."""
+def mark_secret_written(
+    record: Mapping[str, str], now: datetime, overlap: timedelta = OVERLAP
+) -> dict[str, str]:
+    """Return the record after the forwarder's Secret was written."""
     rest = {key: value for key, value in record.items() if key != "begun"}
     return rest | {"settle": (now + overlap).isoformat()}
 
 
-def switched(record: Mapping[str, str]) -> dict[str, str]:
-    """Return the record of a forwarder that is to ring in the new way alone; not settled yet."""
+def mark_switched(record: Mapping[str, str]) -> dict[str, str]:
+    """Return the record after the webhook was switched to the new values only."""
     rest = {key: value for key, value in record.items() if not key.startswith("next-")}
     path, authority = record.get("next-path"), record.get("next-ca")
     return rest | ({"path": path, "ca": authority} if path and authority else {})
 
 
-def settled(record: Mapping[str, str]) -> dict[str, str]:
-    """Return the record of a forwarder that nothing is left to be done for."""
+def mark_settled(record: Mapping[str, str]) -> dict[str, str]:
+    """Return the record without former and next values."""
     return {key: value for key, value in record.items() if key != "settle"}
 
 
-def entries_in(kube: Kube) -> dict[str, str]:
-    """Read the forwarder's Secret in a cluster; empty if it is not there or may not be read."""
+def find_entries(kube: Kube) -> dict[str, str]:
+    """Return the entries of the forwarder's Secret; none if it is missing or may not be read."""
     try:
-        return entries_of(kube)
+        return read_entries(kube)
     except DeniedError:
         return {}
 
 
-def entries_of(kube: Kube) -> dict[str, str]:
-    """Read the forwarder's Secret in a cluster; empty if it is not there.
+def read_entries(kube: Kube) -> dict[str, str]:
+    """Return the entries of the forwarder's Secret; none if it is missing.
 
     Raises:
         DeniedError: it may not be read.
@@ -221,17 +225,16 @@ def entries_of(kube: Kube) -> dict[str, str]:
     return {key: _decoded(value) for key, value in ((secret or {}).get("data") or {}).items()}
 
 
-def digest_of(token: str) -> str:
-    """Return what is kept of a token."""
+def digest_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def in_use(cluster: Cluster, entries: Mapping[str, str]) -> str:
+def find_token_digest(cluster: Cluster, entries: Mapping[str, str]) -> str:
     """Return the digest of the token that the forwarder has, or is about to read.
 
-    That is what its Secret says, as long as it is a token that was given to this cluster.
+    It is that in its Secret, if it was given to this cluster.
     """
-    found = digest_of(entries.get("token", ""))
+    found = digest_token(entries.get("token", ""))
     return found if found == cluster.former_digest else cluster.token_digest
 
 
@@ -242,8 +245,8 @@ def _decoded(value: Any) -> str:
         return ""
 
 
-def _names_before(url: str) -> Sequence[str]:
-    """Return the names by which API servers call still; what was taken once is not judged anew."""
+def _list_former_names(url: str) -> Sequence[str]:
+    """Return the names by which API servers still call; accepted names are not checked again."""
     host = urlsplit(url).hostname
     return [host] if host else _SERVICE_NAMES
 

@@ -1,4 +1,4 @@
-"""What has to be done for clusters as time passes, so that they go on ringing.
+"""Renewal of clusters: what is due as time passes, so that their events go on.
 
 due when                                        what is done
 the mark `begun` is older than a minute         the registration that died is done again
@@ -6,6 +6,7 @@ the mark `settle` names a time that is past     old path, authority and token en
 half of the certificate's life has passed       the cluster is registered again, as `register` does
 its path is none that a Service is called at    the same, at once: earlier versions made such paths
 a cluster was left for another under its name   that one is silenced
+the token by which Bellhop logs in is old       the cluster issues another, where its spec says so
 
 Nothing is remembered but in the cluster's record, so that it does not matter who asks, how often,
 or who else is at it. When to ask is a timer:
@@ -15,7 +16,7 @@ or who else is at it. When to ask is a timer:
     Renew                  does what is due ─► reads timer, record ─► timer: when the record says
 
 The last write is on condition of the timer that was read before the record: a record that was
-written since has set it anew. Killed anywhere, the timer of the step before fires.
+written since has set it again. Killed anywhere, the timer of the step before fires.
 """
 
 from __future__ import annotations
@@ -31,53 +32,50 @@ from bellhop.adapters.local.certificates import life
 from bellhop.clusters.installation_mark import refuse_taken
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.errors import DeniedError, InvalidError, MissingError
-from bellhop.installation.installation import Inbound, Installation
+from bellhop.installation import Inbound, Installation
 from bellhop.ports.kube import Kube
 from bellhop.registration import instructions
 from bellhop.registration.forwarder_manifests import (
-    direct,
     forwarder_secret,
     is_audited,
     is_callable,
     is_direct,
+    make_direct_record,
 )
-from bellhop.registration.permissions import watched
-from bellhop.registration.record_update import rewrite
-from bellhop.registration.registration import (
-    PATIENCE,
-    Pause,
-    Registration,
-    forget_abandoned,
-    register,
-)
-from bellhop.registration.removal import leave_behind
-from bellhop.state.record import Cluster
+from bellhop.registration.permissions import list_watched
+from bellhop.registration.record_update import update_cluster
+from bellhop.registration.registration import register
+from bellhop.registration.removal import forget_abandoned, remove_former_sender
+from bellhop.registration.request import PATIENCE, Pause, Registration
+from bellhop.registration.token_renewal import find_token_renewal, renew_token, token_interval
+from bellhop.registration.unanswered import INSTALL
+from bellhop.state.cluster import Cluster
 from bellhop.state.timers import SKEW
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
-def next_at(cluster: Cluster, now: datetime) -> datetime | None:
-    """Return when the next renewal of a cluster is due; None if none ever is."""
-    times = [at for at, _ in _plans(cluster, now)]
+def find_next(cluster: Cluster, now: datetime) -> datetime | None:
+    """Return the time of the next renewal of a cluster; None if it needs none."""
+    times = [at for at, _ in _list_steps(cluster, now)]
     return min(times, default=None)
 
 
 def renew(here: Installation, key: str) -> list[str]:
-    """Do what is due for a cluster; return what was done, a sentence each.
+    """Do the due renewals of a cluster; return a sentence for each.
 
-    It may take a few seconds. Done twice at once, or half, it does no harm.
+    It may take a few seconds. Done twice at once, or half, it is harmless.
 
     Raises:
         UnreachableError: the cluster does not answer.
-        BellhopError: as registering does.
+        BellhopError: registration failed.
     """
     kept = here.records.clusters.get(key)
     if kept is None:
         return []
     cluster = kept.value
     now = here.records.clock.now()
-    plans = (plan for plan in _plans(cluster, now) if plan[0] <= now)
+    plans = (plan for plan in _list_steps(cluster, now) if plan[0] <= now)
     due = sorted(plans, key=lambda plan: plan[0])
     return [done for _, work in due[:1] if (done := work(here, cluster))]
 
@@ -85,16 +83,16 @@ def renew(here: Installation, key: str) -> list[str]:
 def rotate(
     here: Installation, key: str, audit: Path | None = None, *, pause: Pause = time.sleep
 ) -> Cluster:
-    """Give a cluster's sender a new token now, as a renewal does; return the cluster as it is then.
+    """Give a cluster's sender a new token now, as a renewal does; return the changed cluster.
 
-    That of an API server's audit log is written into the folder `audit`.
+    The token of an API server's audit log is written into the folder `audit`.
 
-    Old and new count together, so nothing is refused on the way. Killed anywhere, or done twice at
-    once, it ends as a registration would.
+    Old and new are both accepted meanwhile, so no request is refused. Killed anywhere, or done
+    twice at once, it ends as a registration would.
 
     Raises:
         MissingError: there is no such cluster, or it has no sender.
-        BellhopError: as registering does.
+        BellhopError: registration failed.
     """
     kept = here.records.clusters.get(key)
     if kept is None:
@@ -118,8 +116,8 @@ def rotate(
     return found.value
 
 
-def ends_at(cluster: Cluster) -> datetime | None:
-    """Return when the certificate of a cluster's forwarder ends; None if it has none."""
+def find_expiry(cluster: Cluster) -> datetime | None:
+    """Return the end of the forwarder's certificate; None if it has none."""
     span = _life(cluster)
     return span[1] if span else None
 
@@ -127,10 +125,10 @@ def ends_at(cluster: Cluster) -> datetime | None:
 _Work = Callable[[Installation, Cluster], str]
 
 
-def _plans(cluster: Cluster, now: datetime) -> Iterator[tuple[datetime, _Work]]:
-    """Yield what is to be done for a cluster some day, and when.
+def _list_steps(cluster: Cluster, now: datetime) -> Iterator[tuple[datetime, _Work]]:
+    """Yield the renewals of a cluster, each with its time.
 
-    A mark that is later than it can be was written by a clock that was ahead: it is due.
+    A recorded time that is too late to be true was written by a clock that was ahead: it is due.
     """
     begun, settle = (cluster.forwarder.get(mark) for mark in ("begun", "settle"))
     if begun:
@@ -140,7 +138,12 @@ def _plans(cluster: Cluster, now: datetime) -> Iterator[tuple[datetime, _Work]]:
     if cluster.abandoned:
         yield _AT_ONCE, _leave
     if settle:
-        yield _at_most(datetime.fromisoformat(settle), now + instructions.AUDIT_OVERLAP), _settle
+        yield (
+            _at_most(datetime.fromisoformat(settle), now + instructions.AUDIT_OVERLAP),
+            _complete_rotation,
+        )
+    if token := find_token_renewal(cluster):
+        yield _at_most(token, now + token_interval(cluster)), renew_token
     if is_direct(cluster.forwarder) or is_audited(cluster.forwarder):
         return
     if cluster.forwarder and not is_callable(cluster.forwarder):
@@ -167,8 +170,9 @@ def _again(
     here: Installation, cluster: Cluster, pause: Pause = time.sleep, audit: Path | None = None
 ) -> str:
     inbound = here.inbound
-    rings_directly = is_direct(cluster.forwarder)
-    runs_outside = not rings_directly and audit is None
+    sends_directly = is_direct(cluster.forwarder)
+    runs_outside = not sends_directly and audit is None
+    unanswered = INSTALL in cluster.forwarder
     if cluster.forwarder.get("ingest-url"):
         inbound = Inbound(cluster.forwarder["ingest-url"], cluster.forwarder.get("ingest-ca", ""))
     if not inbound.url:
@@ -177,7 +181,7 @@ def _again(
             " register it again with --ingest-url"
         )
     if cluster.managed:
-        # A token that was made earlier, and is refused by now, is made anew for who calls so.
+        # A token of an earlier version that is refused by now is replaced.
         here.access.open(cluster.key, version=cluster.credentials).version()
     spec = Registration(
         cluster.namespace,
@@ -186,9 +190,11 @@ def _again(
         labels=None,
         inbound=inbound,
         forwarder_url=cluster.forwarder.get("url", "") if runs_outside else "",
-        direct=rings_directly,
+        direct=sends_directly,
         audit=audit,
-        twice=True,
+        twice=not unanswered,
+        install=None if unanswered else False,
+        image=cluster.forwarder.get(INSTALL, ""),
         managed=cluster.managed,
         assume_role=cluster.assume_role,
         external_id=cluster.external_id,
@@ -199,36 +205,40 @@ def _again(
 
 
 def _leave(here: Installation, cluster: Cluster) -> str:
-    left = leave_behind(here, cluster)
+    left = remove_former_sender(here, cluster)
     forget_abandoned(here, cluster.key)
     return left or "silenced the cluster that had this name before"
 
 
-def _settle(here: Installation, cluster: Cluster) -> str:
-    """Have old path, authority and token end; register anew where the Secret is not the one."""
+def _complete_rotation(here: Installation, cluster: Cluster) -> str:
+    """End old path, authority and token; register again where the Secret is another one."""
     kube = here.access.open(cluster.key, version=cluster.credentials)
     if is_audited(cluster.forwarder):
         _end_former(here, cluster)
         return "ended its former token" if cluster.former_digest else ""
     refuse_taken(here.records.installations, kube)
     if is_direct(cluster.forwarder):
-        return _settle_direct(here, cluster, kube)
+        return _end_former_direct(here, cluster, kube)
     try:
-        entries = instructions.entries_of(kube)
+        entries = instructions.read_entries(kube)
     except DeniedError:
         entries = {}
     else:
-        if instructions.digest_of(entries.get("token", "")) != cluster.token_digest:
+        if instructions.digest_token(entries.get("token", "")) != cluster.token_digest:
             # Of two registrations at once, one's record and the other's Secret may have stayed.
             return _again(here, cluster)
     fresh = _changed(
-        here, cluster, lambda each: replace(each, forwarder=instructions.switched(each.forwarder))
+        here,
+        cluster,
+        lambda each: replace(each, forwarder=instructions.mark_switched(each.forwarder)),
     )
     if fresh is None:
         return ""
-    resources = watched(kube, here.catalogs.current(), fresh)
+    resources = list_watched(kube, here.catalogs.current(), fresh)
     if "next-path" in cluster.forwarder:
-        instructions.wire(kube, resources, fresh.forwarder, here.records.installations.get())
+        instructions.configure_webhook(
+            kube, resources, fresh.forwarder, here.records.installations.get()
+        )
     if entries.pop("former-path", None) is not None:
         # The forwarder goes on to know it for some minutes, until all API servers follow.
         kube.apply(forwarder_secret(entries))
@@ -236,16 +246,18 @@ def _settle(here: Installation, cluster: Cluster) -> str:
     return "ended its former token, path and certificate" if cluster.former_digest else ""
 
 
-def _settle_direct(here: Installation, cluster: Cluster, kube: Kube) -> str:
-    """Have the old token end of an API server that calls by itself, once it has the new one."""
+def _end_former_direct(here: Installation, cluster: Cluster, kube: Kube) -> str:
+    """End the old token of an API server that calls ingest itself, once it has the new one."""
     token = here.records.callers.get(cluster.key)
-    if instructions.digest_of(token) != cluster.token_digest:
+    if instructions.digest_token(token) != cluster.token_digest:
         # Of two registrations at once, one's record and the other's token may have stayed.
         return _again(here, cluster)
-    resources = watched(kube, here.catalogs.current(), cluster)
-    # A sweep that was slow may have written the former one over it.
+    resources = list_watched(kube, here.catalogs.current(), cluster)
+    # A slow resync may have written the former one over it.
     mine = here.records.installations.get()
-    instructions.wire(kube, resources, direct(cluster.forwarder, token), mine)
+    instructions.configure_webhook(
+        kube, resources, make_direct_record(cluster.forwarder, token), mine
+    )
     _end_former(here, cluster)
     return "ended its former token" if cluster.former_digest else ""
 
@@ -256,7 +268,7 @@ def _end_former(here: Installation, cluster: Cluster) -> None:
         cluster,
         lambda each: replace(
             each,
-            forwarder=instructions.settled(each.forwarder),
+            forwarder=instructions.mark_settled(each.forwarder),
             former_digest="",
             former_until=None,
         ),
@@ -266,8 +278,8 @@ def _end_former(here: Installation, cluster: Cluster) -> None:
 def _changed(
     here: Installation, cluster: Cluster, step: Callable[[Cluster], Cluster]
 ) -> Cluster | None:
-    """Take a step, unless the cluster was registered again meanwhile, which begins anew."""
-    return rewrite(
+    """Change the record, unless the cluster was registered again meanwhile."""
+    return update_cluster(
         here,
         cluster.key,
         lambda found: step(found) if found.token_digest == cluster.token_digest else None,

@@ -1,11 +1,11 @@
-"""Senders from outside: a CI, an object store, a registry, each with an address of its own.
+"""Outside senders: a CI, an object store, a registry, each with an address of its own.
 
-A secret is drawn here, handed to who asked, and kept no more than ingest needs it: of a token the
-digest, of a sender that signs the key, sealed. It is handed over before the record is written: one
-that nobody knows does no harm, and one that nobody has is of no use.
+A secret is drawn here and handed to the caller. The record has only what ingest needs: the digest
+of a token, or the sealed key of a sender that signs. The secret is handed over before the record is
+written: a secret without a record is harmless, and a record without its secret is useless.
 
 As for a cluster's own sender, the former secret ends by time and not at the first use of the new
-one: a sender may be several processes, of which one has read the new one and the other not.
+one: a sender may be several processes, of which one has read the new secret and the other has not.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from bellhop.core.names import LONGEST_LABEL, name_problem
 from bellhop.errors import BusyError, ConflictError, InvalidError, MissingError, StaleError
 from bellhop.ingest import signatures
 from bellhop.ingest.http import path_of, share_of
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.ports.store import ABSENT
-from bellhop.registration.instructions import digest_of
-from bellhop.state.record import Refusals, Sender
+from bellhop.registration.instructions import digest_token
+from bellhop.state.ingest_policy import Refusals, Sender
 from bellhop.state.table import Stored
 
 OVERLAP = timedelta(days=1)
-"""How long a former secret counts beside the new one, which somebody has to carry to the sender."""
+"""A former secret is accepted for this time: a person has to give the sender the new one."""
 
 _TOKEN_BYTES = 32
 
-Hand = Callable[[str], None]
+Deliver = Callable[[str], None]
 """Takes a secret that was drawn, before it counts."""
 
 
-class Seen(Struct, frozen=True):
+class SenderStatus(Struct, frozen=True):
     """A sender as people see it: its address, and what was refused in its name lately."""
 
     sender: Sender
@@ -44,12 +44,12 @@ class Seen(Struct, frozen=True):
     refused: Refusals | None
 
 
-def add(here: Installation, key: str, name: str, *, signs: bool, hand: Hand) -> Seen:
-    """Let somebody send CloudEvents for a cluster, by a token or, where he `signs`, by signatures.
+def add(here: Installation, key: str, name: str, *, signs: bool, hand: Deliver) -> SenderStatus:
+    """Add a sender of CloudEvents for a cluster, with a token, or with signatures if it `signs`.
 
     Raises:
-        InvalidError: the name is none.
-        MissingError: there is no such cluster, or nobody knows yet where it is to be sent to.
+        InvalidError: the name is not valid.
+        MissingError: there is no such cluster, or the address of ingest is unknown.
         ConflictError: the cluster has a sender of that name.
     """
     problem = name_problem(name)
@@ -58,38 +58,38 @@ def add(here: Installation, key: str, name: str, *, signs: bool, hand: Hand) -> 
     if problem:
         raise InvalidError(f"cannot add sender '{name}': {problem}")
     if here.records.clusters.get(key) is None:
-        raise _no_cluster(key, name)
+        raise _no_cluster_error(key, name)
     if not here.inbound.url:
         raise MissingError(
             f"cannot add sender '{name}' of cluster '{key}': no ingest URL is known yet;"
             f" {here.worker.start} first"
         )
     if here.records.senders.get(key, name):
-        raise _taken(key, name)
-    secret, proof = _draw(signs=signs)
+        raise _taken_error(key, name)
+    secret, proof = _draw_secret(signs=signs)
     sender = Sender(key, name, here.records.clock.now(), signs=signs, proof=proof)
     hand(secret)
     try:
         here.records.senders.put(sender, expect=ABSENT)
     except StaleError as error:
-        raise _taken(key, name) from error
+        raise _taken_error(key, name) from error
     if here.records.clusters.get(key) is None:
-        # Whoever forgets a cluster deletes its name first: one of us sees the other.
+        # A deregistration deletes the cluster's record first: one of the two sees the other.
         here.records.senders.delete(key, name)
-        raise _no_cluster(key, name)
-    return _seen(here, sender)
+        raise _no_cluster_error(key, name)
+    return _read_status(here, sender)
 
 
 def rotate(
-    here: Installation, key: str, name: str, *, overlap: timedelta = OVERLAP, hand: Hand
-) -> Seen:
-    """Give a sender a new secret; the former one counts for a while longer, or not at all.
+    here: Installation, key: str, name: str, *, overlap: timedelta = OVERLAP, hand: Deliver
+) -> SenderStatus:
+    """Give a sender a new secret; the former one is accepted for a while, or not at all.
 
     Raises:
         MissingError: there is no such sender.
-        BusyError: the one before counts still, or somebody else rotates it now.
+        BusyError: the former one is still accepted, or another process rotates it now.
     """
-    kept = _kept(here, key, name)
+    kept = _read_sender(here, key, name)
     old, now = kept.value, here.records.clock.now()
     if overlap and old.former and (old.former_until or now) > now:
         raise BusyError(
@@ -97,7 +97,7 @@ def rotate(
             f" former one, which counts until {old.former_until:%Y-%m-%d %H:%M} UTC; wait until"
             " then, or give --at-once to end both"
         )
-    secret, proof = _draw(signs=old.signs)
+    secret, proof = _draw_secret(signs=old.signs)
     new = replace(old, proof=proof, former="", changed_at=now, former_until=None)
     if overlap:
         new = replace(new, former=old.proof, former_until=now + overlap)
@@ -110,7 +110,7 @@ def rotate(
             " it now; look at it, and try again"
         ) from error
     here.records.refusals.delete(share_of(key, name))
-    return _seen(here, new)
+    return _read_status(here, new)
 
 
 def remove(here: Installation, key: str, name: str) -> None:
@@ -120,70 +120,70 @@ def remove(here: Installation, key: str, name: str) -> None:
         MissingError: there is no such sender.
     """
     if not here.records.senders.delete(key, name):
-        raise _none(key, name)
+        raise _missing_error(key, name)
     here.records.refusals.delete(share_of(key, name))
 
 
-def listed(here: Installation, key: str = "") -> Iterator[Seen]:
+def list_senders(here: Installation, key: str = "") -> Iterator[SenderStatus]:
     """Yield the senders of a cluster, or of all, by cluster and name; none with its secret."""
     for cluster in [key] if key else sorted(here.catalogs.known().clusters):
         for sender in here.records.senders.of(cluster):
-            yield _seen(here, sender)
+            yield _read_status(here, sender)
 
 
-def refused(here: Installation) -> Iterator[tuple[Sender, Refusals]]:
+def list_refused(here: Installation) -> Iterator[tuple[Sender, Refusals]]:
     """Yield the senders that were refused lately, and how often."""
     for share, refusals in here.records.refusals.all():
-        cluster, name = _told(share)
+        cluster, name = _split_share(share)
         kept = here.records.senders.get(cluster, name) if name else None
         if kept:
             yield kept.value, refusals
 
 
-def _told(share: str) -> tuple[str, str]:
+def _split_share(share: str) -> tuple[str, str]:
     """Read cluster and name out of a share; the name is empty where it is a cluster's own."""
     cluster, _, name = share.rpartition("/")
     own = share_of(cluster.rpartition("/")[0], name) != share
     return (share, "") if own else (cluster.rpartition("/")[0], name)
 
 
-def _seen(here: Installation, sender: Sender) -> Seen:
+def _read_status(here: Installation, sender: Sender) -> SenderStatus:
     kept = here.records.refusals.get(share_of(sender.cluster, sender.name))
     address = here.inbound.url.rstrip("/") + path_of(sender.cluster, sender.name)
-    return Seen(replace(sender, proof="", former=""), address, kept.value if kept else None)
+    return SenderStatus(replace(sender, proof="", former=""), address, kept.value if kept else None)
 
 
-def _draw(*, signs: bool) -> tuple[str, str]:
+def _draw_secret(*, signs: bool) -> tuple[str, str]:
     """Draw a secret; return it, and what is kept of it."""
     if signs:
         key = signatures.new_key()
         return key, key
     token = entropy.token_urlsafe(_TOKEN_BYTES)
-    return token, digest_of(token)
+    return token, digest_token(token)
 
 
-def _kept(here: Installation, key: str, name: str) -> Stored[Sender]:
+def _read_sender(here: Installation, key: str, name: str) -> Stored[Sender]:
     kept = here.records.senders.get(key, name)
     if kept is None:
-        raise _none(key, name)
+        raise _missing_error(key, name)
     return kept
 
 
-def _none(key: str, name: str) -> MissingError:
+def _missing_error(key: str, name: str) -> MissingError:
     return MissingError(
         f"cannot find sender '{name}' of cluster '{key}': there is none;"
         " `bellhop sender list` lists those that are"
     )
 
 
-def _no_cluster(key: str, name: str) -> MissingError:
+def _no_cluster_error(key: str, name: str) -> MissingError:
     return MissingError(
         f"cannot add sender '{name}' of cluster '{key}': the cluster is not registered;"
         " `bellhop get clusters` lists those that are"
     )
 
 
-def _taken(key: str, name: str) -> ConflictError:
+def _taken_error(key: str, name: str) -> ConflictError:
     return ConflictError(
         f"cannot add sender '{name}' of cluster '{key}': there is one already;"
         f" `bellhop sender rotate {key} {name}` gives it a new secret"

@@ -1,9 +1,9 @@
-"""Bellhop's own service account in a cluster, made by a person who has logged in to it.
+"""Bellhop's own service account in a cluster, created with the login of a person.
 
-A login ends within hours, belongs to a person, and is never stored: its token makes the account,
-and the account's token is what is stored. That is one of a Secret, since an API server may shorten
-the life of each requested token. The namespace is the account's own: GKE lets nobody write to
-kube-system in its Autopilot clusters.
+A login ends within hours, belongs to a person, and is never stored: its token creates the account,
+and the account's token is stored. That is one of a Secret, since an API server may shorten the life
+of each requested token. The namespace is the account's own: GKE lets nobody write to kube-system in
+its Autopilot clusters.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
 from bellhop.core.gvk import GVK
 from bellhop.errors import UnauthorizedError, UnreachableError
-from bellhop.installation.installation import Installation
-from bellhop.registration.registration import Pause, as_given
+from bellhop.installation import Installation
+from bellhop.registration.registration import reword_errors
+from bellhop.registration.request import Pause
 
 T = TypeVar("T")
 
@@ -53,14 +54,14 @@ def create_account(
     sanitise(login.to_dict(), reach=here.reach)
     kube = KubeClient(key, login, reach=here.reach)
     try:
-        with as_given():
+        with reword_errors():
             for manifest in _manifests(bound=kube.get(_BINDING, "", _NAMESPACE) is not None):
                 kube.apply(manifest)
-            token = _until(lambda: _token(kube), f"cluster '{key}' makes no token", pause)
+            token = _wait_until(lambda: _read_token(kube), f"cluster '{key}' makes no token", pause)
     finally:
         kube.close()
     own = replace(login, token=token, client_certificate_data="", client_key_data="")
-    _until(lambda: _is_accepted(here, key, own), f"cluster '{key}' accepts no token", pause)
+    _wait_until(lambda: _is_accepted(here, key, own), f"cluster '{key}' accepts no token", pause)
     return own
 
 
@@ -96,7 +97,7 @@ def _manifests(*, bound: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _token(kube: KubeClient) -> str:
+def _read_token(kube: KubeClient) -> str:
     """Read the token; empty until a controller of the cluster has filled the Secret."""
     secret = kube.get(_SECRET, _NAMESPACE, _TOKEN) or {}
     return base64.b64decode((secret.get("data") or {}).get("token", "")).decode()
@@ -113,7 +114,7 @@ def _is_accepted(here: Installation, key: str, own: Kubeconfig) -> bool:
         kube.close()
 
 
-def _until(condition: Callable[[], T], problem: str, pause: Pause) -> T:
+def _wait_until(condition: Callable[[], T], problem: str, pause: Pause) -> T:
     for _ in range(_TRIES):
         if found := condition():
             return found

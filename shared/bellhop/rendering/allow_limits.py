@@ -1,4 +1,4 @@
-"""Holding triggers and profiles to what their annotation `bellhop.dev/allow` lets them bring.
+"""Limits that the annotation `bellhop.dev/allow` sets to what triggers and profiles deploy.
 
 Asked twice: of what was rendered, before it becomes a profile; and in each cluster, which knows
 what has a namespace, before anything is applied there. The objects of a chart are known only to
@@ -12,11 +12,12 @@ from typing import Any
 
 from bellhop.api.kinds import Declaration
 from bellhop.core.allow import ANNOTATION, ReleaseAllow, read_allow
-from bellhop.core.generated_names import profile_kind, profile_place
 from bellhop.core.gvk import ObjectKey
+from bellhop.core.identity import profile_kind, profile_place
 from bellhop.errors import DeniedError
 from bellhop.state.chart import RELEASE
-from bellhop.state.record import Content, Profile
+from bellhop.state.content import Content
+from bellhop.state.profile import Profile
 
 _SHOWN = 80
 _DEFINITION = "CustomResourceDefinition"
@@ -27,7 +28,7 @@ class NotAllowedError(DeniedError):
 
 
 def refuse_rendered(owner: Declaration, contents: Iterable[Content]) -> None:
-    """Refuse objects that a trigger or profile may not bring, whatever the scope of their kind.
+    """Refuse objects that a trigger or profile may not deploy, whatever the scope of their kind.
 
     Raises:
         NotAllowedError: it names who may not, the kind and its place.
@@ -42,7 +43,7 @@ def refuse_rendered(owner: Declaration, contents: Iterable[Content]) -> None:
 
 
 def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
-    """Refuse objects that a profile may not bring, as the cluster that they go to has them.
+    """Refuse objects that a profile may not deploy, by the scope that their cluster has for them.
 
     Raises:
         NotAllowedError: as `refuse_rendered` does.

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bellhop.api.kinds import ConfigMap, Secret
 from bellhop.core.digest import digest
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import CHECK, CHECKED_BY
 from bellhop.errors import InvalidError, MissingError
-from bellhop.gotemplate import Limits
-from bellhop.rendering.event_contents import Ref, contents, entries_of, missing
+from bellhop.rendering.event_contents import contents
+from bellhop.rendering.event_fields import Fields
+from bellhop.rendering.inputs import Find, Ref, entries_of, missing
 from bellhop.state.check import Check
-from bellhop.state.record import Content, Profile
+from bellhop.state.content import Content
+from bellhop.state.profile import Profile
 
 JOB = GVK("batch", "v1", "Job")
 
 KEPT_SECONDS = 600
-"""How long a Job that has ended is there for who reads its logs, unless it says so itself."""
+"""Seconds that an ended Job is kept for readers of its logs, unless it has its own TTL."""
 
 _FIELD = "jobRef"
 _LONGEST_BASE = 46
@@ -27,11 +28,7 @@ _LONGEST_WORDS = 256
 
 
 def job_contents(
-    checks: Iterable[Check],
-    find: Callable[[Ref], ConfigMap | Secret | None],
-    root: Mapping[str, Any] | None,
-    limits: Limits,
-    annotations: Mapping[str, str] | None = None,
+    checks: Iterable[Check], find: Find, fields: Fields | None = None
 ) -> dict[str, tuple[Content, ...]]:
     """Return what holds the Jobs of checks, by where it is taken from; the rest as of `contents`.
 
@@ -47,15 +44,12 @@ def job_contents(
         if holder is None:
             raise MissingError(missing(ref, _FIELD))
         entries_of(holder, _FIELD)
-        pair = [(ref, holder)]
-        found[check.job.ref] = contents(
-            pair, root, always=False, limits=limits, annotations=annotations
-        )
+        found[check.job.ref] = contents([(ref, holder)], fields)
     return found
 
 
 def job_of(check: Check, profile: Profile, made_of: str, made: Sequence[Content]) -> dict[str, Any]:
-    """Return the Job that a check runs for what a profile is made of, and for that alone.
+    """Return the Job that a check runs for one state of a profile, under a name of that state.
 
     Its name says for what it is, so that one Job is run, however often and by however many it is
     asked. Kubernetes ends it after its timeout, and deletes it some time after its end.

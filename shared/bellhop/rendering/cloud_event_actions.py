@@ -1,4 +1,4 @@
-"""What a CloudEvent does to a trigger's add-ons: it brings them, takes them away, or neither."""
+"""The effect of a CloudEvent on a trigger's add-ons: it deploys them, deletes them, or neither."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from bellhop.core.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
 from bellhop.rendering.cloud_events import event_of
-from bellhop.rendering.event_contents import Fields
-from bellhop.state.record import Cluster
+from bellhop.rendering.event_fields import Fields
+from bellhop.state.cluster import Cluster
 
 CREATE, DELETE = "Create", "Delete"
 NOTHING = ""
-"""What a template writes for an event that is to change nothing."""
+"""The output of a template for an event that changes nothing."""
 
 _EACH = (CREATE, DELETE, NOTHING)
 
 Matched = Sequence[tuple[ObjectKey, Mapping[str, Any]]]
-"""What matches a source, by key."""
+"""The matches of a source, by key."""
 
 
 class Standing(NamedTuple):
-    """What counts for a trigger, the CloudEvents that are over, and those that change nothing."""
+    """The matches of a trigger, the CloudEvents that are over, and those that change nothing."""
 
     stays: Matched
     over: Matched = ()
     idle: Matched = ()
 
 
-def standing(trigger: EventTrigger, cluster: Cluster, matched: Matched, limits: Limits) -> Standing:
-    """Part what counts for a trigger from the CloudEvents that take away what theirs brought.
+def divide_matches(
+    trigger: EventTrigger, cluster: Cluster, matched: Matched, limits: Limits
+) -> Standing:
+    """Divide the matches of a trigger from the CloudEvents that delete what earlier ones deployed.
 
     One whose action is rendered to nothing does neither.
 
@@ -44,21 +46,21 @@ def standing(trigger: EventTrigger, cluster: Cluster, matched: Matched, limits: 
     if trigger.cloud_event_action == CREATE:
         return Standing(matched)
     said = [
-        action(trigger, cluster, manifest, limits) if key.gvk == CLOUD_EVENT else CREATE
+        render_action(trigger, cluster, manifest, limits) if key.gvk == CLOUD_EVENT else CREATE
         for key, manifest in matched
     ]
     acts = list(zip(matched, said, strict=True))
     return Standing(*([each for each, does in acts if does == what] for what in _EACH))
 
 
-def action(
+def render_action(
     trigger: EventTrigger, cluster: Cluster, manifest: Mapping[str, Any], limits: Limits
 ) -> str:
     """Render what an event does for a trigger: Create, Delete or nothing.
 
     Raises:
         TemplateError: the template fails.
-        InvalidError: it was rendered to something else, which may be data, and is not told.
+        InvalidError: it was rendered to something else, which may be data, and is not quoted.
     """
     root = {
         "MatchingResource": None,

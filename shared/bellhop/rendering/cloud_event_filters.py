@@ -1,7 +1,7 @@
-"""Which CloudEvents an EventSource takes, by regular expressions over their attributes.
+"""Filters of CloudEvents by regular expressions over their attributes.
 
-They are RE2's, as Sveltos' are, and are searched for: none can hang, whoever wrote it. Ingest asks
-them for each event, and loads their engine with the first that is not empty.
+They are RE2's, as Sveltos' are, and are searched for: none can hang, whatever is written. Ingest
+uses them for each event, and loads their engine with the first that is not empty.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Any
 
 from bellhop.rendering.cloud_events import CHANNEL, SUBSCRIPTION
-from bellhop.state.record import Criterion, Listener
+from bellhop.state.ingest_policy import Criterion, Listener
 
 _MEMORY = 1_000_000
 """Bytes that a compiled expression may take."""
 
 
-def taking(listeners: Iterable[Listener], event: Mapping[str, Any]) -> Iterator[str]:
+def list_accepting(listeners: Iterable[Listener], event: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the EventSources that take an event."""
     for each in listeners:
         if any(takes(criterion, event) for criterion in each.criteria):
@@ -54,11 +54,11 @@ def _refusing(criterion: Criterion, event: Mapping[str, Any]) -> Iterator[tuple[
         CHANNEL: criterion.channel,
     }
     for name, pattern in asked.items():
-        told = [str(event.get(name, ""))]
+        values = [str(event.get(name, ""))]
         if name == CHANNEL and SUBSCRIPTION in event:
             # Sveltos compares with what it subscribed to; its documentation says, with the subject.
-            told.append(str(event[SUBSCRIPTION]))
-        if pattern and not any(_is_in(pattern, each) for each in told):
+            values.append(str(event[SUBSCRIPTION]))
+        if pattern and not any(_is_in(pattern, each) for each in values):
             yield name, pattern
 
 
@@ -80,6 +80,6 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        told = error.args[0] if error.args else ""
-        text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        said = error.args[0] if error.args else ""
+        text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         raise ValueError(f"{text} in '{pattern}'") from error

@@ -2,8 +2,8 @@
 
 Of one `source` and `subject` only the newest event counts, which is by its `time`, and of those
 without one, or with one far in the future, the last to come. It is kept as an object is: named
-after both, with its place in the order as its version. What is asked of events is the
-specification's, and of its JSON format and HTTP binding:
+after both, with its place in the order as its version. The requirements are those of
+the specification, its JSON format and its HTTP binding:
 https://github.com/cloudevents/spec/tree/v1.0.2/cloudevents.
 """
 
@@ -30,10 +30,10 @@ STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
 
 CHANNEL = "messagingsubject"
-"""The extension attribute in which a bridge tells the subject of the messaging system."""
+"""The extension attribute with which a bridge names the subject of the messaging system."""
 
 SUBSCRIPTION = "messagingasked"
-"""The one in which it tells what it subscribed to, where that is not the subject itself."""
+"""The one with its subscription, where that is not the subject itself."""
 
 MOST_EVENTS = 200
 """Events of one batch: each is written before the sender has its answer."""
@@ -58,7 +58,7 @@ _SLUG = re.compile(r"[^a-z0-9]+")
 _READABLE, _DIGEST, _UID = 40, 12, 32
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICKS = 1024
-"""Places in the order for one microsecond: senders tell times in seconds, and several in one."""
+"""Places in the order for one microsecond: senders write times in seconds, and several in one."""
 
 
 class CloudEvent(Struct, frozen=True, dict=True):
@@ -119,7 +119,7 @@ def event_of(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def attributes(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes that headers tell, by name; header names are in small letters."""
+    """Return the attributes of headers, by name; header names are in small letters."""
     return {
         name.removeprefix(_PREFIX): value
         for name, value in headers.items()
@@ -127,12 +127,12 @@ def attributes(headers: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def is_told(media: str, told: Mapping[str, str]) -> bool:
-    """Say whether a request brings CloudEvents, by its Content-Type or its headers."""
-    return _essence(media).startswith(_FAMILY) or bool(told.keys() & {*_REQUIRED})
+def has_cloud_events(media: str, attributes: Mapping[str, str]) -> bool:
+    """Return whether a request has CloudEvents, by its Content-Type or its headers."""
+    return _essence(media).startswith(_FAMILY) or bool(attributes.keys() & {*_REQUIRED})
 
 
-def read(media: str, told: Mapping[str, str], body: bytes) -> list[CloudEvent]:
+def read(media: str, attributes: Mapping[str, str], body: bytes) -> list[CloudEvent]:
     """Read the events of a request in whichever mode: all of them, or none.
 
     Raises:
@@ -149,7 +149,7 @@ def read(media: str, told: Mapping[str, str], body: bytes) -> list[CloudEvent]:
             f"cannot read CloudEvents in {essence[:64]!a}; send them as {STRUCTURED}, as {BATCH},"
             " or by headers that begin with ce-"
         )
-    content: dict[str, Any] = {name: _decoded(value) for name, value in told.items()}
+    content: dict[str, Any] = {name: _decoded(value) for name, value in attributes.items()}
     content |= {"datacontenttype": media} if media else {}
     # A header may not be what the body is.
     content = {name: each for name, each in content.items() if not name.startswith("data_")}

@@ -1,4 +1,4 @@
-"""How much of a report may end at once: the one place that decides it."""
+"""The limit of matches of a report that may end at once."""
 
 from __future__ import annotations
 

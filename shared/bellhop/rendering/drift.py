@@ -4,9 +4,9 @@
     somebody changes or removes one ──► it is theirs, or nobody's: we have fewer than we had
     somebody sets a field that we never did ──► we have what we had
 
-So a digest of the fields that are ours tells drift from all else: no manifest is compared, and no
-default, converted quantity or list that others add to is taken for it. Who writes to a field just
-what is there shares it with us, and changes nothing.
+So a digest of our own fields distinguishes drift from all else: no manifest is compared, and no
+default, converted quantity or list that others add to is taken for it. Another writer that
+sets a field to its present value shares it with us, and changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from bellhop.core.digest import digest
 from bellhop.core.identity import MANAGER
 from bellhop.core.sveltos_annotations import DRIFT_IGNORED
-from bellhop.state.record import Held
+from bellhop.state.deployment import Held
 
 _DIGEST = 16
 
@@ -68,7 +68,7 @@ def _scales(fields: Any) -> bool:
 
 
 def is_ignored(manifest: Mapping[str, Any]) -> bool:
-    """Say whether an object asks that what others change of it be left alone."""
+    """Return whether an object opts out of drift correction."""
     return DRIFT_IGNORED in ((manifest.get("metadata") or {}).get("annotations") or {})
 
 

@@ -4,7 +4,7 @@
                               └► nobody did: the field is ours, and is written as it stands
 
 A field of ours that was simply left out would be taken away by server-side apply. A path is a JSON
-pointer into the object as it is brought; a step into a list is the place of an entry, which is
+pointer into the object as it is applied; a step into a list is the place of an entry, which is
 found by its name in the cluster where it has one.
 """
 
@@ -17,13 +17,13 @@ from typing import Any
 
 from bellhop.rendering.drift import fields_digest, our_fields
 from bellhop.rendering.patches.target import admits
-from bellhop.state.record import Exclusion
+from bellhop.state.content import Exclusion
 
 _NOTHING = object()
 
 
 def paths(exclusions: Iterable[Exclusion], manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the paths that are excluded of an object, as it is brought."""
+    """Return the paths that are excluded of an object, as it is applied."""
     return tuple(
         path for each in exclusions if admits(each.target, manifest) for path in each.paths
     )
@@ -34,7 +34,7 @@ def withheld(
 ) -> dict[str, Any]:
     """Return an object as it is written to one that is there, with its excluded paths as they are.
 
-    What others decided there, or took away, is left out; what is ours is as it stands.
+    Fields that others set or removed there are left out; ours stay as they stand.
     """
     written = copy.deepcopy(dict(manifest))
     ours = our_fields(there)
@@ -87,8 +87,8 @@ def _prune(ours: Sequence[Any], there: Any, steps: Sequence[str]) -> None:
         _prune(branches, below, rest)
     for each in ours:
         for name, found in list(each.items()):
-            gone = not found and any(found is one for one in branches)
-            if gone or (not rest and any(found is one for one in fields)):
+            removed = not found and any(found is one for one in branches)
+            if removed or (not rest and any(found is one for one in fields)):
                 del each[name]
 
 

@@ -1,4 +1,4 @@
-"""What the charts and kustomizations of a trigger are rendered with, and what their fields name."""
+"""The variables of a trigger's charts and kustomizations, and the objects that they name."""
 
 from __future__ import annotations
 
@@ -11,42 +11,27 @@ from msgspec import Struct
 from bellhop.api.kinds import ConfigMap, EventTrigger, Secret
 from bellhop.api.policy_ref import PolicyRef
 from bellhop.errors import InvalidError, MissingError
-from bellhop.gotemplate import Limits
 from bellhop.gotemplate.lexer import RAW_STRING, STRING, tokenize
-from bellhop.rendering.event_contents import (
-    INSTANTIATE,
-    TEMPLATE,
-    Fields,
-    Instance,
-    Ref,
-    entries_of,
-    instance,
-    missing,
-    resolve,
-)
+from bellhop.rendering.event_contents import instance
+from bellhop.rendering.event_fields import Fields, resolve
+from bellhop.rendering.inputs import INSTANTIATE, TEMPLATE, Find, Ref, entries_of, missing
 from bellhop.state.cluster_text import HeldText
 
 Holder = ConfigMap | Secret | None
-Find = Callable[[Ref], Holder]
-"""Looks up what a ref names; None where it is not there."""
-
 Read = Callable[[Ref, Holder], Iterable[HeldText]]
 
 _RAW = re.compile(r"\{%-?\s*raw\b")
 _MARK = "\ue000\ue001"
-"""What stands for the braces of an event's values, to see where they go."""
+"""Marks in place of the braces of an event's values, to see where they go."""
 
 
 class Event(Struct, frozen=True):
-    """What the fields of a trigger are rendered with."""
+    """The variables of the fields of a trigger."""
 
     trigger: EventTrigger
-    root: Mapping[str, Any]
     fields: Fields
     namespace: str
     find: Find
-    limits: Limits
-    quoting: bool = False
 
     def refs(self, refs: Sequence[PolicyRef], field: str) -> tuple[Ref, ...]:
         """Return refs as they are rendered; `field` is where one was written, but for its number.
@@ -68,17 +53,16 @@ class Event(Struct, frozen=True):
     def are_plain(self, texts: Mapping[str, str]) -> bool:
         """Say whether no text, by its field, writes an action out as text, for deploy time.
 
-        If one does, all are rendered again then. What an event says must not be read as a template.
+        If one does, all are rendered again then. Text of an event must not be read as a template.
 
         Raises:
             InvalidError: it would be.
         """
         if not any(map(self._writes_actions, texts.values())):
             return True
-        marked = _marked(self.root)
-        if marked != self.root:
-            annotations = self.trigger.annotations
-            fields = Fields(marked, self.limits, annotations, quoting=self.quoting)
+        marked = _marked(self.fields.root)
+        if marked != self.fields.root:
+            fields = self.fields.with_root(marked)
             for field, text in texts.items():
                 if _MARK in fields.values(text, field):
                     raise InvalidError(
@@ -101,7 +85,8 @@ class Event(Struct, frozen=True):
         Raises:
             PermanentError: it is missing, or a template fails.
         """
-        made = self._instance(ref, holder) if holder else None
+        always = self.trigger.era_always_renders
+        made = instance(ref, holder, self.fields, always=always) if holder else None
         if made is None:
             yield from held_values(ref, holder, field=field)
             return
@@ -109,17 +94,6 @@ class Event(Struct, frozen=True):
         for entry, text in made.texts.items():
             source = f"{ref.namespace}/{ref.name}/{entry}"
             yield HeldText(text, source, plain=TEMPLATE not in made.annotations, secret=secret)
-
-    def _instance(self, ref: Ref, holder: ConfigMap | Secret) -> Instance | None:
-        return instance(
-            ref,
-            holder,
-            self.root,
-            always=self.trigger.era_always_renders,
-            limits=self.limits,
-            annotations=self.trigger.annotations,
-            quoting=self.quoting,
-        )
 
 
 def held_values(ref: Ref, holder: Holder, *, field: str) -> Iterator[HeldText]:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from bellhop.errors import InvalidError, MissingError
-from bellhop.gotemplate import Limits
-from bellhop.rendering.event_contents import TEMPLATE, Files, Ref, contents, is_withheld, withheld
-from bellhop.rendering.references import with_event, within
-from bellhop.rendering.templates import render_held
+from bellhop.rendering.event_contents import contents
+from bellhop.rendering.inputs import TEMPLATE, Files, Ref
+from bellhop.rendering.references import default_namespace, render_readings
+from bellhop.rendering.templates import RenderContext
 from bellhop.state.cluster_text import HeldText
-from bellhop.state.file_ref import ref_parts, shown_url
-from bellhop.state.record import Content, Reading
+from bellhop.state.content import Content, Reading, ref_parts, shown_url
 
 if TYPE_CHECKING:
     from bellhop.api.policy_ref import PolicyRef
@@ -48,15 +47,15 @@ def event_files(event: Event) -> Iterator[Content]:
 def event_readings(event: Event) -> Iterator[Reading]:
     """Yield what has files of a trigger's add-ons, named as the event has it.
 
-    What names no namespace is in that of the event's cluster.
+    A ref without a namespace means that of the event's cluster.
 
     Raises:
         PermanentError: a template fails, or a name is made of a Secret's value.
     """
     asked = [each for each in event.trigger.readings if each.field]
-    for each, named in zip(asked, with_event(asked, event.fields), strict=True):
+    for each, named in zip(asked, render_readings(asked, event.fields), strict=True):
         plain = event.are_plain(_templates(each))
-        yield replace(within(named, event.namespace), plain=plain)
+        yield replace(default_namespace(named, event.namespace), plain=plain)
 
 
 def _templates(each: Reading) -> dict[str, str]:
@@ -86,13 +85,9 @@ def contents_for(
     content: Content,
     files: Folder,
     annotations: Mapping[str, str],
-    cluster: Mapping[str, Any],
-    resources: Mapping[str, dict[str, Any]],
-    limits: Limits,
+    context: RenderContext,
 ) -> tuple[Content, ...]:
     """Return the manifests of files that a content is to a cluster, by the names of the files.
-
-    `resources` are what templates may read.
 
     Raises:
         MissingError: there is no manifest at the path.
@@ -103,20 +98,14 @@ def contents_for(
     origin = content.files
     assert origin
     path = HeldText(origin.path, f"{origin.field}.path", plain=origin.plain)
-    secret = any(map(is_withheld, resources.values()))
-    place = render_held(path, cluster, resources, limits, secret=secret)
-    known = withheld(cluster, resources).knowing(origin.path)
-    known.refuse_names([("path", place)], origin.field)
+    place = context.render(path)
+    context.withheld().knowing(origin.path).refuse_names([("path", place)], origin.field)
     marks = {**annotations, TEMPLATE: "true"} if origin.template else annotations
-    return _contents(content, files, place, marks, limits)
+    return _contents(content, files, place, marks)
 
 
 def _contents(
-    content: Content,
-    files: Folder,
-    path: str,
-    annotations: Mapping[str, str],
-    limits: Limits,
+    content: Content, files: Folder, path: str, annotations: Mapping[str, str]
 ) -> tuple[Content, ...]:
     kind, namespace, name = ref_parts(content.ref)
     texts = dict(_texts(files, path, content.ref))
@@ -127,7 +116,7 @@ def _contents(
         )
     holder = Files(kind, f"{namespace}/{name}" if namespace else name, texts, annotations)
     ref = Ref(kind, namespace, name, optional=False, how=content.how)
-    made = contents([(ref, holder)], None, always=False, limits=limits)
+    made = contents([(ref, holder)])
     return tuple(
         replace(each, ref=content.ref, namespace=content.namespace, clusters=content.clusters)
         for each in made

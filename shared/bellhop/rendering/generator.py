@@ -2,56 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bellhop.api.addon import GeneratorRef
 from bellhop.api.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
+from bellhop.api.policy_ref import GeneratorRef
 from bellhop.catalog.catalog import Catalog, cluster_object
-from bellhop.core.generated_names import GENERATED_NAMESPACE, profile_name
 from bellhop.core.gvk import ObjectKey
+from bellhop.core.identity import GENERATED_NAMESPACE, profile_name
 from bellhop.core.names import name_problem
 from bellhop.errors import DeniedError, InvalidError, MissingError, PermanentError
 from bellhop.gotemplate import Limits
 from bellhop.rendering.allow_limits import refuse_rendered
 from bellhop.rendering.check_jobs import job_contents
 from bellhop.rendering.cloud_event_actions import Matched
-from bellhop.rendering.event_contents import (
-    Fields,
-    Ref,
-    contents,
-    destination,
-    generated_instance,
-    resolve,
-    variables,
-    written,
-)
+from bellhop.rendering.event_contents import contents, generated_instance, written
+from bellhop.rendering.event_fields import Fields, destination, resolve, variables
+from bellhop.rendering.inputs import Find, Ref
 from bellhop.rendering.origin_labels import GENERATED, instance_labels
 from bellhop.rendering.patches.sources import FIELD, held_patches
-from bellhop.rendering.references import with_event
-from bellhop.state.check import times
-from bellhop.state.record import Cluster, Content, PatchText, Profile, Reading
+from bellhop.rendering.references import render_readings
+from bellhop.state.cluster import Cluster
+from bellhop.state.content import Content, PatchText, Reading
+from bellhop.state.profile import Profile
 
 if TYPE_CHECKING:
     from bellhop.rendering.event_variables import Event
 
-Find = Callable[[Ref], ConfigMap | Secret | None]
-"""Looks up what a ref names; None where it is not there."""
-
 
 class Generation(Struct, frozen=True):
-    """What was made, and of what: the variables of event time, and the refs by their names.
+    """The contents of a profile, with the variables and refs that they were rendered from.
 
     `generated` is what generators wrote, each with what it was made of; `named` is the cluster
     that destinationCluster was rendered to, and `title` the name that profileNameFormat was, where
     there is one.
     """
 
-    root: Mapping[str, Any]
+    fields: Fields
     refs: tuple[Ref, ...]
     contents: tuple[Content, ...]
     named: str = ""
@@ -66,27 +57,17 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
 
     Its destinations are those that are selected; which one is named is known when it is rendered.
     """
-    return Profile(
-        name=profile_name(trigger.name, cluster, key),
+    return Profile.draft(
+        trigger.policy,
+        profile_name(trigger.name, cluster, key),
+        catalog.destinations(trigger, cluster),
         trigger=trigger.name,
         cluster=cluster,
-        object=key,
-        contents=(),
-        destinations=catalog.destinations(trigger, cluster),
-        tier=trigger.tier,
-        leaves_policies=trigger.leaves_policies,
-        continue_on_conflict=trigger.continue_on_conflict,
-        digest="",
-        allow=trigger.allow,
-        sync=trigger.sync,
-        account=trigger.account,
-        checked=times(trigger.checks),
-        checks=trigger.checks,
-        rollout=trigger.rollout,
+        key=key,
     )
 
 
-def _refuse_strangers(trigger: EventTrigger, source: EventSource) -> None:
+def _refuse_other_accounts(trigger: EventTrigger, source: EventSource) -> None:
     """Refuse to show a tenant what a source matched that reads with other rights.
 
     Raises:
@@ -124,40 +105,30 @@ class Generator(Struct, frozen=True):
                 read or is not allowed.
         """
         trigger, namespace = self.trigger, self.cluster.namespace
-        _refuse_strangers(trigger, self.source)
+        _refuse_other_accounts(trigger, self.source)
         collect = self.source.collect_resources
         root = variables(trigger, cluster_object(self.cluster), matched, collect=collect)
-        fields = self._fields(root)
+        fields = Fields(root, self.limits, trigger.annotations, quoting=self.quoting)
         goes = trigger.destination_cluster
         named = destination(goes, fields, namespace=namespace) if goes else ""
         title = _title(trigger, fields)
         refs = resolve(trigger.policy_refs, fields, namespace=namespace)
-        generated = tuple(self._generated(draft, root, matched))
+        generated = tuple(self._generated(draft, fields, matched))
         own = {_place(each): each for each in (_holder(manifest) for _, manifest in generated)}
-        made = contents(
-            [(ref, own.get(str(ref)) or self.find(ref)) for ref in refs],
-            root,
-            always=trigger.era_always_renders,
-            limits=self.limits,
-            annotations=trigger.annotations,
-            quoting=self.quoting,
-        )
-        patches = tuple(self._held_patches(fields, own))
-        made = tuple(each.with_patches(patches) for each in (*made, *self._addons(root, own)))
-        refuse_rendered(trigger, made)
-        reads = tuple(self._readings(root, own))
-        jobs = job_contents(
-            trigger.checks,
-            lambda ref: own.get(str(ref)) or self.find(ref),
-            root,
-            self.limits,
-            trigger.annotations,
-        )
-        return Generation(root, refs, made, named, generated, reads, title, jobs)
 
-    def _held_patches(
-        self, fields: Fields, own: Mapping[str, ConfigMap | Secret]
-    ) -> Iterator[PatchText]:
+        def find(ref: Ref) -> ConfigMap | Secret | None:
+            return own.get(str(ref)) or self.find(ref)
+
+        held = [(ref, find(ref)) for ref in refs]
+        made = contents(held, fields, always=trigger.era_always_renders)
+        patches = tuple(self._held_patches(fields, find))
+        made = tuple(each.with_patches(patches) for each in (*made, *self._addons(fields, find)))
+        refuse_rendered(trigger, made)
+        reads = tuple(self._readings(fields, find))
+        jobs = job_contents(trigger.checks, find, fields) if trigger.checks else {}
+        return Generation(fields, refs, made, named, generated, reads, title, jobs)
+
+    def _held_patches(self, fields: Fields, find: Find) -> Iterator[PatchText]:
         """Yield the patches that `patchesFrom` names, which may be what a generator wrote.
 
         Raises:
@@ -165,11 +136,9 @@ class Generator(Struct, frozen=True):
         """
         namespace, field = self.cluster.namespace, f"{FIELD}[{{}}]"
         for ref in resolve(self.trigger.patch_refs, fields, namespace=namespace, field=field):
-            yield from held_patches(ref, own.get(str(ref)) or self.find(ref))
+            yield from held_patches(ref, find(ref))
 
-    def _addons(
-        self, root: Mapping[str, Any], own: Mapping[str, ConfigMap | Secret]
-    ) -> Iterator[Content]:
+    def _addons(self, fields: Fields, find: Find) -> Iterator[Content]:
         """Yield what no ConfigMap or Secret holds whole; values may be what a generator wrote.
 
         Raises:
@@ -184,40 +153,33 @@ class Generator(Struct, frozen=True):
         from bellhop.rendering.files import event_files  # noqa: PLC0415
         from bellhop.rendering.kustomizations.contents import event_kustomizations  # noqa: PLC0415
 
-        event = self._event(root, own)
+        event = self._event(fields, find)
         yield from event_files(event)
         yield from event_charts(event)
         yield from event_kustomizations(event)
 
-    def _readings(
-        self, root: Mapping[str, Any], own: Mapping[str, ConfigMap | Secret]
-    ) -> Iterator[Reading]:
+    def _readings(self, fields: Fields, find: Find) -> Iterator[Reading]:
         """Yield what is read when it is deployed.
 
         Raises:
             PermanentError: a name is a template that fails, or made of a Secret's value.
         """
         asked = self.trigger.readings
-        yield from with_event([each for each in asked if not each.field], self._fields(root))
+        if not asked:
+            return
+        yield from render_readings([each for each in asked if not each.field], fields)
         if any(each.field for each in asked):
             from bellhop.rendering.files import event_readings  # noqa: PLC0415 - as in _addons
 
-            yield from event_readings(self._event(root, own))
+            yield from event_readings(self._event(fields, find))
 
-    def _event(self, root: Mapping[str, Any], own: Mapping[str, ConfigMap | Secret]) -> Event:
+    def _event(self, fields: Fields, find: Find) -> Event:
         from bellhop.rendering.event_variables import Event  # noqa: PLC0415 - as in _addons
 
-        def find(ref: Ref) -> ConfigMap | Secret | None:
-            return own.get(str(ref)) or self.find(ref)
-
-        fields, namespace, quoting = self._fields(root), self.cluster.namespace, self.quoting
-        return Event(self.trigger, root, fields, namespace, find, self.limits, quoting=quoting)
-
-    def _fields(self, root: Mapping[str, Any]) -> Fields:
-        return Fields(root, self.limits, self.trigger.annotations, quoting=self.quoting)
+        return Event(self.trigger, fields, self.cluster.namespace, find)
 
     def _generated(
-        self, draft: Profile, root: Mapping[str, Any], matched: Matched
+        self, draft: Profile, fields: Fields, matched: Matched
     ) -> Iterator[tuple[Ref, dict[str, Any]]]:
         """Yield what the generators write, and of what; what is optional may be missing.
 
@@ -227,10 +189,10 @@ class Generator(Struct, frozen=True):
         seen: dict[tuple[str, str], int] = {}
         for number, each in enumerate(self.trigger.generators):
             field = _field(self.trigger.generators, number)
-            for key, its_root in self._rounds(each, root, matched):
+            for key, its in self._rounds(each, fields, matched):
                 its_draft = replace(draft, object=key) if key else draft
                 with _about(key):
-                    made = list(self._written(each, field, its_draft, its_root))
+                    made = list(self._written(each, field, its_draft, its))
                 for ref, manifest in made:
                     name = manifest["kind"], manifest["metadata"]["name"]
                     if name in seen:
@@ -239,29 +201,28 @@ class Generator(Struct, frozen=True):
                     yield ref, manifest
 
     def _rounds(
-        self, each: GeneratorRef, root: Mapping[str, Any], matched: Matched
-    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        self, each: GeneratorRef, fields: Fields, matched: Matched
+    ) -> Iterator[tuple[str, Fields]]:
         """Yield what a generator is rendered with, and of which object, if it is of one.
 
         A profile of one object has the variables of that object already.
         """
         if not each.for_each or self.trigger.one_for_event:
-            yield "", root
+            yield "", fields
             return
         cluster, collect = cluster_object(self.cluster), self.source.collect_resources
         for one in matched:
             own = variables(self.trigger, cluster, [one], collect=collect, one=True)
-            yield str(one[0]), own
+            yield str(one[0]), fields.with_root(own)
 
     def _written(
-        self, each: GeneratorRef, field: str, draft: Profile, root: Mapping[str, Any]
+        self, each: GeneratorRef, field: str, draft: Profile, fields: Fields
     ) -> Iterator[tuple[Ref, dict[str, Any]]]:
         """Yield what a generator writes with some variables; nothing if what it is of may lack.
 
         Raises:
             PermanentError: it is missing, a template fails, or wrote no name.
         """
-        fields = self._fields(root)
         kind, where = each.ref.kind, f"{field}.nameFormat"
         namespace = fields.text(each.ref.namespace, f"{field}.namespace")
         origin = fields.text(each.ref.name, f"{field}.name")
@@ -274,14 +235,7 @@ class Generator(Struct, frozen=True):
             raise MissingError(f"cannot find {ref} that {field} names; apply it first")
         if problem := name_problem(name):
             raise InvalidError(f"cannot generate a {kind}: {problem}", where=where)
-        made = generated_instance(
-            ref,
-            holder,
-            root,
-            limits=self.limits,
-            annotations=self.trigger.annotations,
-            quoting=self.quoting,
-        )
+        made = generated_instance(ref, holder, fields)
         labels = instance_labels(draft, self.source.name, ref.namespace, origin)
         its = Ref(kind, GENERATED_NAMESPACE, name, optional=False)
         yield ref, written(its, holder, made, {**labels, **GENERATED})

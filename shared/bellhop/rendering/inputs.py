@@ -1,24 +1,108 @@
-"""What a profile is made of, as it was declared: so a change of that is told from an event."""
+"""The ConfigMaps, Secrets and files that a profile is rendered from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from bellhop.api.kinds import ConfigMap, Declaration, Secret
 from bellhop.core.digest import digest
-from bellhop.rendering.event_contents import Ref
+from bellhop.core.sveltos_annotations import WITHHELD
+from bellhop.errors import InvalidError, MissingError
 from bellhop.rendering.origin_labels import GENERATED
+from bellhop.state.content import PLAIN, Handling, ref_name
 
 _LENGTH = 16
 
+INSTANTIATE = "projectsveltos.io/instantiate"
+TEMPLATE = "projectsveltos.io/template"
+_MAY_BE_OPTIONAL = ("policyRefs", "kustomizationRefs", "patchesFrom", "valuesFrom")
+SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
+
+
+class MissingInputError(MissingError):
+    """An object that a profile is rendered from does not exist; its appearance is a new try."""
+
+
+class Files(NamedTuple):
+    """Texts that are read as the entries of a ConfigMap are."""
+
+    kind: str
+    place: str
+    texts: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+class Ref(Struct, frozen=True):
+    """A ConfigMap or Secret that a profile takes its manifests from, with its final name."""
+
+    kind: str
+    namespace: str
+    name: str
+    optional: bool
+    how: Handling = PLAIN
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.namespace, self.name, self.optional))
+
+    def __str__(self) -> str:
+        return ref_name(self.kind, self.namespace, self.name)
+
+
+def entries_of(holder: ConfigMap | Secret | Files, field: str = "policyRefs") -> dict[str, str]:
+    """Return the entries of a ConfigMap or Secret that a field names, or the files.
+
+    Raises:
+        InvalidError: a Secret has a wrong type, or an entry is no text.
+    """
+    if isinstance(holder, Files):
+        return dict(holder.texts)
+    if isinstance(holder, ConfigMap):
+        return dict(holder.data)
+    refuse_type(holder, field)
+    try:
+        return {entry: value.decode() for entry, value in holder.decoded().items()}
+    except UnicodeDecodeError as error:
+        raise InvalidError(
+            f"cannot use Secret '{holder.namespace}/{holder.name}' in {field}: an entry is not"
+            " UTF-8 text"
+        ) from error
+
+
+def refuse_type(secret: Secret, field: str) -> None:
+    """Refuse a Secret of another type than add-ons have, as Sveltos does.
+
+    Raises:
+        InvalidError: it has another type.
+    """
+    if secret.type != SECRET_TYPE:
+        raise InvalidError(
+            f"cannot use Secret '{secret.namespace}/{secret.name}' in {field}: unsupported"
+            f" secret type '{secret.type}'; it must be '{SECRET_TYPE}'"
+        )
+
+
+def missing(ref: Ref, field: str = "policyRefs") -> str:
+    """Return the error that the object of a ref in a field does not exist, with its cure."""
+    cure = "apply it, or mark the ref optional" if field.endswith(_MAY_BE_OPTIONAL) else "apply it"
+    return f"cannot find {ref} that {field} names; {cure}"
+
+
+def is_secret(holder: ConfigMap | Secret | Files) -> bool:
+    """Return whether no error may quote the values of an object."""
+    return isinstance(holder, Secret) or WITHHELD in holder.annotations
+
+
 Find = Callable[[Ref], ConfigMap | Secret | None]
+"""Looks up a ConfigMap or Secret; None where it does not exist."""
 
 
 class Inputs:
-    """Looks up what a profile is made of, and notes what was declared of it.
+    """Looks up the inputs of a profile, and notes those that were declared.
 
-    What a generator wrote is not noted: it changes with events.
+    Objects that a generator wrote are not noted: they change with events.
     """
 
     def __init__(self, find: Find, *rules: Declaration) -> None:
@@ -34,7 +118,7 @@ class Inputs:
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield what was declared otherwise before: `ConfigMap default/web changed`."""
+    """Yield the differences of two declarations: `ConfigMap default/web changed`."""
     for name in sorted({*before, *after}):
         if name not in before:
             yield f"{name} added"
@@ -45,7 +129,7 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator
 
 
 def written_mark(manifest: Mapping[str, Any]) -> str:
-    """Return what a recipe notes of a manifest, as it was written."""
+    """Return the digest of a manifest among the inputs, as it was written."""
     return digest(manifest)[:_LENGTH]
 
 

@@ -1,17 +1,17 @@
-"""Whether a profile is to leave a cluster, by what is declared: its own record may say so later."""
+"""Decision whether a profile leaves a cluster, by the declarations: its record may follow later."""
 
 from __future__ import annotations
 
 from bellhop.api.kinds import ClusterProfile, EventTrigger
 from bellhop.catalog.catalog import Catalog
-from bellhop.state.record import Profile
+from bellhop.state.profile import Profile
 
 
 def is_leaving(catalog: Catalog, profile: Profile, cluster: str) -> bool:
-    """Say whether a profile leaves a cluster, or will as soon as it is made what is declared.
+    """Return whether a profile leaves a cluster, or will as soon as it is written as declared.
 
-    What is only tried dry, or paused, stays. So does what matches no more, as long as nobody has
-    found that out.
+    A profile in dry run, or a paused one, stays. So does one that matches no more, until a worker
+    has evaluated that.
     """
     declared = (
         profile.name in catalog.profiles
@@ -24,25 +24,27 @@ def is_leaving(catalog: Catalog, profile: Profile, cluster: str) -> bool:
         return False
     if cluster not in profile.destinations:
         return True
-    # What is there for other clusters alone leaves with the last of those.
-    return cluster in profile.matched and not _wants(catalog, profile, cluster)
+    # What is there only for other clusters leaves with the last of those.
+    return cluster in profile.matched and not _selects(catalog, profile, cluster)
 
 
-def departing(catalog: Catalog, profile: Profile, before: Catalog | None = None) -> tuple[str, ...]:
+def list_departing(
+    catalog: Catalog, profile: Profile, before: Catalog | None = None
+) -> tuple[str, ...]:
     """Return the clusters from which the declarations withdraw what a profile deployed there.
 
-    Deregistering a cluster concerns that cluster alone: neither it nor what was made of its events
+    Deregistering a cluster concerns only that cluster: neither it nor what was made of its events
     is among them. Nor is what removes nothing: a dry run, and `LeavePolicies`. Of what is about to
     be deleted `before` says so, as its profile may not be written yet.
     """
     if profile.trigger and profile.cluster not in catalog.clusters:
         return ()
     declared = _declared(catalog, profile)
-    last = declared or (before and _declared(before, profile)) or profile
-    if last.leaves_policies or "DryRun" in (last.sync, profile.sync):
+    last = declared or (before and _declared(before, profile))
+    if not (last.policy if last else profile).withdraws or profile.sync == "DryRun":
         return ()
     there = (each for each in profile.matched if each in catalog.clusters)
-    return tuple(each for each in there if declared is None or not _wants(catalog, profile, each))
+    return tuple(each for each in there if declared is None or not _selects(catalog, profile, each))
 
 
 def _declared(catalog: Catalog, profile: Profile) -> EventTrigger | ClusterProfile | None:
@@ -52,7 +54,7 @@ def _declared(catalog: Catalog, profile: Profile) -> EventTrigger | ClusterProfi
 
 
 def is_declared_for(catalog: Catalog, profile: Profile, cluster: str) -> bool:
-    """Say whether the declarations certainly want a profile in a cluster that it is deployed to.
+    """Return whether the declarations certainly select a cluster that a profile is deployed to.
 
     Of a trigger with `destinationCluster` an event may name another one at any time.
     """
@@ -61,11 +63,11 @@ def is_declared_for(catalog: Catalog, profile: Profile, cluster: str) -> bool:
         known = declared is not None and declared.destination_cluster is None
     else:
         known = profile.name in catalog.profiles
-    return known and cluster in catalog.clusters and _wants(catalog, profile, cluster)
+    return known and cluster in catalog.clusters and _selects(catalog, profile, cluster)
 
 
-def _wants(catalog: Catalog, profile: Profile, cluster: str) -> bool:
-    """Say whether what declares a profile wants it in a cluster still, as far as it can tell."""
+def _selects(catalog: Catalog, profile: Profile, cluster: str) -> bool:
+    """Return whether the declaration of a profile still selects a cluster, as far as is known."""
     if not profile.trigger:
         declared = catalog.profiles[profile.name]
         return declared.paused or catalog.selects(declared, cluster)

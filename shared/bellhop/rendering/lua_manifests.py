@@ -20,7 +20,7 @@ from bellhop.rendering.secrecy import LOCALLY
 class ScriptText(Struct, frozen=True):
     """A script that writes manifests of `resources`: objects by their identifiers.
 
-    What is `secret` is never quoted in an error, neither as written nor as run.
+    A `secret` script is never quoted in an error, neither as written nor as run.
     """
 
     text: str

@@ -1,6 +1,6 @@
 """From rendered text to Kubernetes objects, with errors that show the rendered line.
 
-A mistake in what a template wrote is told with the line it wrote and the line it comes from;
+An error in the output of a template names the line of the output and that of the template;
 the template is rendered once more for that, so that what is right pays nothing.
 """
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from bellhop.api.kind_names import RULES
+from bellhop.api.names import RULES
 from bellhop.core.sveltos_annotations import ADOPT, ADOPTIONS
 from bellhop.documents.document import Bounds, Document, read_documents
 from bellhop.errors import InvalidError, TooLargeError
@@ -20,7 +20,7 @@ from bellhop.rendering.secrecy import LOCALLY
 _PLACE = re.compile(r", document \d+(?:, line (\d+))?\Z")
 _LONGEST = 80
 BOUNDS = Bounds(nodes=100_000, documents=10_000)
-"""What one entry may hold: a text within a template's limits may be a tree of gigabytes."""
+"""The most that one entry may hold: a short text may be a tree of gigabytes."""
 
 _CLUSTER = "SveltosCluster"
 _GROUPS = ("lib.projectsveltos.io", "config.projectsveltos.io")
@@ -54,7 +54,7 @@ class Text(Protocol):
 def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dict[str, Any], ...]:
     """Read the objects of a text as it stands, in order; nothing at all is fine.
 
-    Lists are taken apart. Empty documents are skipped. What is `secret` is not quoted.
+    Lists are taken apart. Empty documents are skipped. A `secret` text is not quoted.
 
     Raises:
         InvalidError: the text is not YAML, or a document is not a Kubernetes object.
@@ -70,7 +70,7 @@ def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dic
 def declaration_in(text: str) -> str:
     """Say which object of a text is a declaration, if one is, and why it cannot stand there.
 
-    Of a text that is rendered first, and is no YAML yet, nobody can tell.
+    A text that is rendered first is no YAML yet: it passes.
     """
     if not _MAY_DECLARE.search(text):
         return ""

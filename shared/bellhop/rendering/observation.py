@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bellhop.core.gvk import ObjectKey
 from bellhop.core.identity import check_key, check_uid, check_version, version_of
 from bellhop.errors import InvalidError
-from bellhop.state.record import Observation
+from bellhop.state.match import Observation
 
 
 def observe(cluster: str, manifest: Mapping[str, Any], now: datetime) -> Observation:
@@ -30,12 +30,12 @@ def observe(cluster: str, manifest: Mapping[str, Any], now: datetime) -> Observa
 
 
 def bury(cluster: str, key: ObjectKey, uid: str, version: int, now: datetime) -> Observation:
-    """Return the tombstone of an object that is known to be gone."""
+    """Return the tombstone of an object that is known to be deleted."""
     return Observation(cluster, key, uid, version, None, now)
 
 
-def observe_told(cluster: str, manifest: Any, now: datetime) -> Observation:
-    """Return the observation of an object that somebody tells of, who may tell anything.
+def read_observation(cluster: str, manifest: Any, now: datetime) -> Observation:
+    """Return the observation of an object in a request, which may say anything.
 
     Raises:
         InvalidError: no API server has such an object.
@@ -63,19 +63,34 @@ def observe_told(cluster: str, manifest: Any, now: datetime) -> Observation:
     return observation
 
 
-def bury_told(cluster: str, gone: Any, now: datetime) -> Observation:
-    """Return the tombstone of an object that somebody tells is gone.
+def read_tombstone(cluster: str, tombstone: Any, now: datetime) -> Observation:
+    """Return the tombstone of an object that a request reports as deleted.
 
     Raises:
         InvalidError: no API server can have had such an object.
     """
     try:
-        key = ObjectKey.parse(gone["key"])
-        uid, version = gone["uid"], gone["version"]
+        key = ObjectKey.parse(tombstone["key"])
+        uid, version = tombstone["uid"], tombstone["version"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidError("cannot take what is 'gone': it has no key, uid and version") from error
     check_key(key)
     return bury(cluster, key, check_uid(uid), check_version(version), now)
+
+
+def read_hint(hint: Any) -> tuple[str, int, ObjectKey]:
+    """Return uid, resource version before the write, and key of an object that may change.
+
+    Raises:
+        InvalidError: no API server can have such an object.
+    """
+    try:
+        key = ObjectKey.parse(hint["key"])
+        uid, before = hint["uid"], hint["before"]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidError("cannot take a 'hint': it has no key, uid and version") from error
+    check_key(key)
+    return check_uid(uid), check_version(before), key
 
 
 def _are_texts(value: Any) -> bool:

@@ -1,15 +1,18 @@
-"""The labels that tell which trigger and event something was generated from."""
+"""Labels that name the trigger and the event of a generated object."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from bellhop.core.gvk import ObjectKey
 from bellhop.core.names import label_value_problem
-from bellhop.state.record import Profile
+from bellhop.state.profile import Profile
 
 _PREFIX = "eventtrigger.lib.projectsveltos.io/"
+_TRIGGER = "eventtriggername"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
 _READABLE, _DIGEST = 50, 12
 
@@ -17,12 +20,12 @@ _READABLE, _DIGEST = 50, 12
 def origin_labels(profile: Profile, source: str) -> dict[str, str]:
     """Return the labels by which users of Sveltos find what a trigger generated.
 
-    What is no label's value, as the name of a ClusterRole may be, is written as far as it is one,
-    with a digest of all of it.
+    A text that is no valid label value, as the name of a ClusterRole may be, is cut to its valid
+    part, with a digest of the whole.
     """
     namespace, _, name = profile.cluster.partition("/")
-    told = {
-        "eventtriggername": profile.trigger,
+    named = {
+        _TRIGGER: profile.trigger,
         "clusterNamespace": namespace,
         "clustername": name,
         "clustertype": "Sveltos",
@@ -31,18 +34,24 @@ def origin_labels(profile: Profile, source: str) -> dict[str, str]:
     }
     if profile.object:
         key = ObjectKey.parse(profile.object)
-        told |= {"resourcenamespace": key.namespace, "resourcename": key.name}
-    return {f"{_PREFIX}{label}": _value(text) for label, text in told.items() if text}
+        named |= {"resourcenamespace": key.namespace, "resourcename": key.name}
+    return {f"{_PREFIX}{label}": label_value(text) for label, text in named.items() if text}
+
+
+def is_generated(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a trigger generated an object, be it one of Bellhop or of Sveltos."""
+    return f"{_PREFIX}{_TRIGGER}" in (metadata.get("labels") or {})
 
 
 def instance_labels(profile: Profile, source: str, namespace: str, name: str) -> dict[str, str]:
     """Return the labels of what was instantiated of a ConfigMap or Secret."""
     ref = {"refnamespace": namespace, "refname": name}
-    own = {f"{_PREFIX}{label}": _value(text) for label, text in ref.items()}
+    own = {f"{_PREFIX}{label}": label_value(text) for label, text in ref.items()}
     return {**origin_labels(profile, source), **own}
 
 
-def _value(text: str) -> str:
+def label_value(text: str) -> str:
+    """Return a text as the value of a label; one that is none is cut, with a digest of it."""
     if not label_value_problem(text):
         return text
     readable = _ILLEGAL.sub("-", text)[:_READABLE].strip("-_.")

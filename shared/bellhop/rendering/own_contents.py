@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,13 +12,12 @@ from bellhop.api.kinds import ConfigMap, PolicyRef, Secret
 from bellhop.core.names import name_problem, namespace_problem
 from bellhop.errors import InvalidError, MissingError, PermanentError
 from bellhop.gotemplate import Limits
-from bellhop.rendering.event_contents import Fields, Ref, contents, missing, resolve
+from bellhop.rendering.event_contents import contents
+from bellhop.rendering.event_fields import Fields, resolve
+from bellhop.rendering.inputs import Find, Ref, missing
 from bellhop.rendering.patches.sources import FIELD, held_patches
 from bellhop.state.cluster_text import HeldText
-from bellhop.state.record import Content, PatchText
-
-Find = Callable[[Ref], ConfigMap | Secret | None]
-"""Looks up what a ref names; None where it is not there."""
+from bellhop.state.content import Content, PatchText
 
 _WHERE = "{}[{}]"
 
@@ -26,6 +25,17 @@ Read = Callable[[Ref, ConfigMap | Secret | None], tuple[Content, ...]]
 """Reads what a ref names; what is optional may be missing."""
 
 T = TypeVar("T", bound=HeldText)
+
+
+class OwnRefs(NamedTuple):
+    """Refs of a user's own profile are for its destinations, and are looked up by `find`.
+
+    `clusters` are the destinations as templates see them.
+    """
+
+    clusters: Sequence[Mapping[str, Any]]
+    find: Find
+    limits: Limits
 
 
 class _Part(Struct, frozen=True):
@@ -51,24 +61,20 @@ class _Part(Struct, frozen=True):
 
 
 def own_contents(
-    refs: Sequence[PolicyRef],
-    clusters: Sequence[Mapping[str, Any]],
-    find: Find,
-    limits: Limits,
-    field: str = "policyRefs",
+    refs: Sequence[PolicyRef], own: OwnRefs, field: str = "policyRefs"
 ) -> tuple[Content, ...]:
     """Return the contents of a user's own profile, in the order of its refs, which a field names.
 
-    `clusters` are its destinations as templates see them. A ref without a namespace means that of
-    each cluster. A ref with a template in its name or namespace is rendered for each cluster. What
-    is missing to some clusters, or fails for them, is missing to them alone.
+    A ref without a namespace means that of each cluster. A ref with a template in its name or
+    namespace is rendered for each cluster. A content that is missing to some clusters, or fails for
+    them, is missing only to them.
 
     Raises:
         PermanentError: as `contents` does, for what is for all clusters or those of a namespace.
     """
 
     def read(ref: Ref, holder: ConfigMap | Secret | None) -> tuple[Content, ...]:
-        return contents([(ref, holder)], None, always=False, limits=limits)
+        return contents([(ref, holder)])
 
     found: list[Content] = []
     for number, each in enumerate(refs):
@@ -76,18 +82,11 @@ def own_contents(
             found.append(Content(str(each), each.files.path, how=each.how, files=each.files))
             continue
         where = _WHERE.format(field, number)
-        found += ref_contents(each, clusters, find, limits, where, read)
+        found += ref_contents(each, own, where, read)
     return tuple(found)
 
 
-def ref_contents(
-    ref: PolicyRef,
-    clusters: Sequence[Mapping[str, Any]],
-    find: Find,
-    limits: Limits,
-    where: str,
-    read: Read,
-) -> Iterator[Content]:
+def ref_contents(ref: PolicyRef, own: OwnRefs, where: str, read: Read) -> Iterator[Content]:
     """Yield what one ref is to each of its clusters, as `own_contents` does.
 
     `where` is where it was written, as `policyRefs[2]`.
@@ -95,84 +94,71 @@ def ref_contents(
     Raises:
         PermanentError: it cannot be had, and is for all clusters or those of a namespace.
     """
-    for part in _parts(ref, clusters, limits, where):
-        for content in _contents(part, find, where.partition("[")[0], read):
+    for part in _parts(ref, own, where):
+        for content in _contents(part, own.find, where.partition("[")[0], read):
             yield part.limited(content)
 
 
-def own_patches(
-    refs: Sequence[PolicyRef],
-    clusters: Sequence[Mapping[str, Any]],
-    find: Find,
-    limits: Limits,
-) -> tuple[PatchText, ...]:
+def own_patches(refs: Sequence[PolicyRef], own: OwnRefs) -> tuple[PatchText, ...]:
     """Return the patches that `patchesFrom` of a user's own profile names, in their order.
-
-    Clusters and refs are as of `own_contents`.
 
     Raises:
         PermanentError: as `held_patches` does, for what is for all clusters.
     """
-    return tuple(own_texts(PatchText, refs, clusters, find, limits, FIELD, held_patches))
+    return tuple(own_texts(PatchText, refs, own, FIELD, held_patches))
 
 
 def own_texts(
     kind: type[T],
     refs: Sequence[PolicyRef],
-    clusters: Sequence[Mapping[str, Any]],
-    find: Find,
-    limits: Limits,
+    own: OwnRefs,
     field: str,
     read: Callable[[Ref, ConfigMap | Secret | None], Iterable[T]],
 ) -> Iterator[T]:
     """Yield what refs of a field hold, each for its clusters, as texts of a kind.
 
-    What cannot be had for some clusters is missing to them alone.
+    A text that cannot be read for some clusters is missing only to them.
 
     Raises:
         PermanentError: it cannot be had, and is for all clusters.
     """
     for number, ref in enumerate(refs):
-        for part in _parts(ref, clusters, limits, _WHERE.format(field, number)):
+        for part in _parts(ref, own, _WHERE.format(field, number)):
             try:
                 if part.wrong:
                     raise InvalidError(part.wrong)
-                yield from [part.text(each) for each in read(part.ref, find(part.ref))]
+                yield from [part.text(each) for each in read(part.ref, own.find(part.ref))]
             except PermanentError as error:
                 if part.for_all:
                     raise
                 yield part.text(kind("", field, missing=str(error)))
 
 
-def _parts(
-    ref: PolicyRef, clusters: Sequence[Mapping[str, Any]], limits: Limits, where: str
-) -> Iterable[_Part]:
+def _parts(ref: PolicyRef, own: OwnRefs, where: str) -> Iterable[_Part]:
     if ref.templated:
-        return _for_each(ref, clusters, limits, where)
+        return _for_each(ref, own, where)
     if ref.namespace:
-        return [_Part(_named(ref, ref.namespace))]
-    namespaces = sorted({each["metadata"]["namespace"] for each in clusters})
-    return [_Part(_named(ref, namespace), namespace) for namespace in namespaces]
+        return [_Part(_make_ref(ref, ref.namespace))]
+    namespaces = sorted({each["metadata"]["namespace"] for each in own.clusters})
+    return [_Part(_make_ref(ref, namespace), namespace) for namespace in namespaces]
 
 
-def _named(ref: PolicyRef, namespace: str) -> Ref:
+def _make_ref(ref: PolicyRef, namespace: str) -> Ref:
     return Ref(ref.kind, namespace, ref.name, ref.optional, ref.how)
 
 
-def _for_each(
-    ref: PolicyRef, clusters: Sequence[Mapping[str, Any]], limits: Limits, where: str
-) -> Iterator[_Part]:
+def _for_each(ref: PolicyRef, own: OwnRefs, where: str) -> Iterator[_Part]:
     """Yield a ref as it is rendered, with the clusters for which it is the same."""
     found: dict[tuple[Ref, str], list[str]] = {}
-    for cluster in clusters:
+    for cluster in own.clusters:
         namespace = cluster["metadata"]["namespace"]
         try:
-            rendered, wrong = _rendered(ref, cluster, limits, where), ""
+            rendered, wrong = _rendered(ref, cluster, own.limits, where), ""
             if rendered is None:
                 continue
             each = rendered
         except PermanentError as error:
-            each, wrong = _named(ref, ref.namespace or namespace), str(error)
+            each, wrong = _make_ref(ref, ref.namespace or namespace), str(error)
         key = f"{namespace}/{cluster['metadata']['name']}"
         found.setdefault((each, wrong), []).append(key)
     for (each, wrong), keys in found.items():
@@ -202,7 +188,7 @@ def _rendered(ref: PolicyRef, cluster: Mapping[str, Any], limits: Limits, where:
 
 
 def _contents(part: _Part, find: Find, field: str, read: Read) -> tuple[Content, ...]:
-    """Return what a part holds; for some clusters alone, why that cannot be had.
+    """Return the contents of a part; for single clusters, the reason why these have none.
 
     Raises:
         PermanentError: it cannot be had, and is for all clusters.

@@ -13,10 +13,10 @@ from bellhop.core.gvk import GVK, Identity, ObjectKey
 from bellhop.core.identity import check_key
 from bellhop.errors import InvalidError, PermanentError
 from bellhop.gotemplate import Limits
-from bellhop.rendering.event_contents import Fields, MissingInputError
-from bellhop.state.file_ref import Address, shown_url
-from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.record import Reading
+from bellhop.rendering.event_fields import Fields
+from bellhop.rendering.inputs import MissingInputError
+from bellhop.state.cluster import MANAGEMENT
+from bellhop.state.content import Address, Reading, shown_url
 
 Read = Callable[[Reading], Mapping[str, Any] | None]
 """Reads an object whose names are no templates any more; None where it is not there."""
@@ -27,7 +27,7 @@ CLUSTER = "SveltosCluster"
 _HOLDERS = frozenset({"ConfigMap", "Secret"})
 
 
-def with_event(readings: Iterable[Reading], fields: Fields) -> tuple[Reading, ...]:
+def render_readings(readings: Iterable[Reading], fields: Fields) -> tuple[Reading, ...]:
     """Render the names of objects with an event.
 
     Raises:
@@ -63,7 +63,7 @@ def _address(each: Address, fields: Fields, where: str) -> Address:
     )
 
 
-def referred(
+def read_referred(
     readings: Iterable[Reading], cluster: Mapping[str, Any], read: Read, limits: Limits
 ) -> dict[str, dict[str, Any]]:
     """Return objects by identifier for a destination; what is optional may be missing.
@@ -73,7 +73,7 @@ def referred(
         MissingInputError: an object is not there, and is not optional.
     """
     found: dict[str, dict[str, Any]] = {}
-    for each in placed(readings, cluster, limits):
+    for each in place_readings(readings, cluster, limits):
         manifest = read(each)
         if manifest is not None:
             found[each.identifier] = dict(manifest)
@@ -93,7 +93,7 @@ def _missing(each: Reading) -> str:
     return f"{what} {where}; {named}: apply it, or mark it optional"
 
 
-def placed(
+def place_readings(
     readings: Iterable[Reading], cluster: Mapping[str, Any], limits: Limits
 ) -> list[Reading]:
     """Render the names of objects for a destination; an empty namespace is that of it.
@@ -102,11 +102,11 @@ def placed(
         TemplateError: a name is a template that fails.
     """
     here = cluster["metadata"]["namespace"]
-    found = with_event(readings, Fields({"Cluster": cluster}, limits, {}))
-    return [within(each, here) for each in found]
+    found = render_readings(readings, Fields({"Cluster": cluster}, limits, {}))
+    return [default_namespace(each, here) for each in found]
 
 
-def within(each: Reading, namespace: str) -> Reading:
+def default_namespace(each: Reading, namespace: str) -> Reading:
     """Return a reading that names a namespace, which is this one where it named none."""
     address = each.address
     if address:
@@ -115,7 +115,7 @@ def within(each: Reading, namespace: str) -> Reading:
     return replace(each, namespace=each.namespace or namespace)
 
 
-def shown(holder: ConfigMap | Secret) -> dict[str, Any]:
+def format_holder(holder: ConfigMap | Secret) -> dict[str, Any]:
     """Return a ConfigMap or Secret as an API server would show it: a Secret's data in base64."""
     manifest = holder.manifest()
     manifest.pop("stringData", None)
@@ -126,40 +126,40 @@ def shown(holder: ConfigMap | Secret) -> dict[str, Any]:
     return manifest
 
 
-def is_elsewhere(reading: Reading) -> bool:
-    """Say whether an object is read in the cluster `mgmt/mgmt`, and never from the records."""
+def is_in_management(reading: Reading) -> bool:
+    """Return whether an object is read in `mgmt/mgmt`, and never from the records."""
     kind = reading.kind
     if reading.address:
         return False
     return kind != CLUSTER and (kind not in KINDS or reading.api_version not in KINDS[kind][1])
 
 
-def may_be_elsewhere(reading: Reading) -> bool:
-    """Say whether an object is read in the cluster `mgmt/mgmt`, be it only where none is declared.
+def may_be_in_management(reading: Reading) -> bool:
+    """Return whether an object is read in `mgmt/mgmt`, if only where none is declared.
 
     A ConfigMap or Secret that nobody applied here and no trigger generated is looked up there.
     """
-    return reading.kind in _HOLDERS or is_elsewhere(reading)
+    return reading.kind in _HOLDERS or is_in_management(reading)
 
 
-def elsewhere(
+def read_from_management(
     readings: Iterable[Reading],
     cluster: Mapping[str, Any],
     limits: Limits,
     is_declared: Callable[[Reading], bool],
 ) -> set[Identity]:
-    """Return which objects of `mgmt/mgmt` are read for a destination.
+    """Return the objects of `mgmt/mgmt` that templates read for a destination.
 
-    `is_declared` says of a ConfigMap or Secret whether it is read from the records. What cannot be
-    named, or can be no object's name, is left out: whoever reads it says what is wrong.
+    `is_declared` says of a ConfigMap or Secret whether it is read from the records. A ref that
+    cannot be named, or has an invalid name, is left out: its reader reports the error.
     """
     try:
-        found = placed(filter(may_be_elsewhere, readings), cluster, limits)
+        found = place_readings(filter(may_be_in_management, readings), cluster, limits)
     except PermanentError:
         return set()
     keys = set()
     for each in found:
-        if not is_elsewhere(each) and is_declared(each):
+        if not is_in_management(each) and is_declared(each):
             continue
         key = ObjectKey(GVK.parse(each.api_version, each.kind), each.namespace, each.name)
         with suppress(InvalidError):

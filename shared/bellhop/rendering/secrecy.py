@@ -1,8 +1,8 @@
-"""The one rule about Secrets: of what was made with their values in reach, we alone speak.
+"""The one rule about Secrets: of what was made with their values in reach, only our own words.
 
 An API server quotes the label that it refuses, Lua's `error` and a template's `fail` say what
 they are given, a parser shows the line. Where a Secret's values were in reach (it is the object of
-the event, or holds the contents) such words are withheld, whoever chose them: what failed, where
+the event, or holds the contents) such words are withheld, whatever their source: what failed, where
 and of which temperament is said in ours. Names are shown to everybody and are keys of records, so
 none may be made of a value: an object that has such a name is refused.
 """
@@ -20,7 +20,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bellhop.core.sveltos_annotations import LAST_APPLIED
+from bellhop.core.sveltos_annotations import LAST_APPLIED, WITHHELD
 from bellhop.errors import (
     BellhopError,
     CloudDeniedError,
@@ -48,7 +48,7 @@ _REMOTELY = (
     " `bellhop render` prints shows it"
 )
 
-# Most specific first: which temperament an error keeps, and how it is told without its words.
+# Most specific first: the class that an error keeps, and its sentence without its own words.
 _KINDS: tuple[tuple[type[PermanentError | TemporaryError], str], ...] = (
     (TooLargeError, "it is larger than is taken"),
     (InvalidError, "it is refused"),
@@ -77,17 +77,23 @@ _SQUASHED = re.compile(r"[^a-z0-9]+")
 
 def holds_values(manifest: Any) -> bool:
     """Say whether an object has values that nobody may quote."""
-    # Asked of each of thousands of objects: a dict is told at once, where a Mapping is not.
+    # Called for thousands of objects: isinstance is fast for a dict, and slow for a Mapping.
     return isinstance(manifest, (dict, Mapping)) and manifest.get("kind") == KIND
 
 
-def in_reach(root: Mapping[str, Any]) -> bool:
+def is_withheld(manifest: Mapping[str, Any]) -> bool:
+    """Say whether an object has such values, or was generated from some."""
+    marks = (manifest.get("metadata") or {}).get("annotations") or {}
+    return holds_values(manifest) or WITHHELD in marks
+
+
+def has_values(root: Mapping[str, Any]) -> bool:
     """Say whether a template with these root variables can write the values of a Secret."""
     return any(map(holds_values, _objects(root)))
 
 
 @contextmanager
-def unforeseen(doing: str, *, secret: bool) -> Iterator[None]:
+def withhold_unforeseen(doing: str, *, secret: bool) -> Iterator[None]:
     """Say of an exception that nobody foresaw only which it was and where, if a Secret is near.
 
     Raises:
@@ -108,14 +114,14 @@ def unforeseen(doing: str, *, secret: bool) -> Iterator[None]:
 
 
 @contextmanager
-def unquoted(doing: str, *, secret: bool) -> Iterator[None]:
-    """Say what an API server has against an object made with a Secret in our words alone.
+def withhold_quotes(doing: str, *, secret: bool) -> Iterator[None]:
+    """Return an API server's error on an object made with a Secret, only in our own words.
 
     Raises:
         BellhopError: of the same temperament, without a word of who was asked.
     """
     try:
-        with unforeseen(doing, secret=secret):
+        with withhold_unforeseen(doing, secret=secret):
             yield
     except BellhopError as error:
         if not secret:
@@ -136,9 +142,9 @@ def _reworded(error: BellhopError, doing: str) -> BellhopError:
 
 
 class Withheld(Struct, frozen=True):
-    """What no name may be made of: values, of which a part may be `known` from elsewhere.
+    """Values that no name may be made of; a part of them may be `known` from other texts.
 
-    Both are in lower-case letters and digits alone, as a name may have been made to be.
+    Both have only lower-case letters and digits, as a name may have been made to have.
     """
 
     values: tuple[str, ...] = ()
@@ -148,7 +154,7 @@ class Withheld(Struct, frozen=True):
     def of(cls, root: Mapping[str, Any]) -> Withheld:
         """Collect the values of the Secrets among root variables.
 
-        What their metadata say may be in a name though a value has it too. Values are taken as
+        Text of their metadata may be in a name even if a value has it too. Values are taken as
         written, decoded and in hexadecimal.
         """
         secrets = [each for each in _objects(root) if holds_values(each)]
@@ -193,10 +199,10 @@ def names(objects: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         yield "metadata.name", each["metadata"]["name"]
 
 
-def otherwise(root: Mapping[str, Any]) -> dict[str, Any]:
+def replace_values(root: Mapping[str, Any]) -> dict[str, Any]:
     """Return root variables whose Secrets have other values, as long as theirs.
 
-    What a template writes with both owes nothing to a value.
+    Text that a template writes alike with both depends on no value.
     """
     changed = dict(root)
     if holds_values(root.get("Resource")):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from msgspec import Struct
 from bellhop import gotemplate
 from bellhop.errors import InvalidError, TemplateError
 from bellhop.gotemplate import Limits
-from bellhop.rendering.secrecy import LOCALLY
+from bellhop.rendering.secrecy import KIND, LOCALLY, Withheld, is_withheld
 from bellhop.state.cluster_text import HeldText
 
 Dialect = Literal["go", "jinja2"]
@@ -29,7 +30,7 @@ class TemplateText(Struct, frozen=True):
 
     At deploy time Go's templates name by identifier what they are given as objects at event time:
     `resources` are those, and None at event time.
-    What is `secret` is never quoted in an error, neither as written nor as rendered.
+    A `secret` text is never quoted in an error, neither as written nor as rendered.
     """
 
     text: str
@@ -121,24 +122,52 @@ def render(
     return TemplateText(text, name, dialect).render(variables, limits)
 
 
-def render_held(
-    text: HeldText,
-    cluster: Mapping[str, Any],
-    resources: Mapping[str, dict[str, Any]],
-    limits: Limits,
-    *,
-    secret: bool,
-) -> str:
-    """Return a text that a profile holds as a cluster gets it; a `secret` one is not quoted.
+class RenderContext(Struct, frozen=True, dict=True):
+    """The variables that templates of deploy time have for one cluster, and their limits.
 
-    Raises:
-        TemplateError: it is a template that fails.
+    `resources` are the objects that they may read, by identifier.
     """
-    if text.plain or "{{" not in text.text:
-        return text.text
-    root = {"Cluster": cluster, "MgmtResources": resources}
-    template = TemplateText(text.text, text.source, secret=secret, resources=resources)
-    return template.render(root, limits)
+
+    cluster: Mapping[str, Any]
+    limits: Limits
+    resources: Mapping[str, dict[str, Any]] = {}
+
+    @cached_property
+    def secret(self) -> bool:
+        """Say whether nobody may quote an object that templates read."""
+        return any(map(is_withheld, self.resources.values()))
+
+    @property
+    def key(self) -> str:
+        """Return the key of the cluster."""
+        metadata = self.cluster["metadata"]
+        return f"{metadata['namespace']}/{metadata['name']}"
+
+    @property
+    def root(self) -> dict[str, Any]:
+        """Return the root variables of templates."""
+        return {"Cluster": self.cluster, "MgmtResources": self.resources}
+
+    def render(self, text: HeldText) -> str:
+        """Return a text that a profile holds as the cluster gets it.
+
+        Raises:
+            TemplateError: it is a template that fails.
+        """
+        if text.plain or "{{" not in text.text:
+            return text.text
+        secret = self.secret or text.secret
+        template = TemplateText(text.text, text.source, secret=secret, resources=self.resources)
+        return template.render(self.root, self.limits)
+
+    def withheld(self, values: Sequence[str] = ()) -> Withheld:
+        """Return what no name may be made of: Secrets that templates read, and `values` of some."""
+        objects = [
+            {**each, "kind": KIND} if is_withheld(each) else each
+            for each in self.resources.values()
+        ]
+        held = {"kind": KIND, "stringData": dict(enumerate(values))}
+        return Withheld.of({"Resources": [*objects, held], "Cluster": self.cluster})
 
 
 def dialect_of(*annotations: Mapping[str, str]) -> Dialect:

@@ -1,48 +1,43 @@
-"""Look: one kind of one cluster, page by page, beside what is kept of it.
+"""Observed kinds: one kind of one cluster, page by page, compared with its observations.
 
-  page ─► what is newer is written and told ─► what is kept and not on it is suspected ─► next page
-  last page ─► suspiciously much is held ─► each suspect that a read confirms as gone is buried
+  page ─► newer objects are stored and published ─► missing ones are suspected ─► next page
+  last page ─► too many missing: held ─► each suspect that a read confirms as deleted is buried
 
-Pages of a list show one state, while events go on: what a page has may be older than what is
-kept. Where versions say so, the object itself is read before the page is believed.
+The pages of a list show one state while events continue, so an object on a page may be older than
+its observation. If versions say so, the object itself is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from msgspec.structs import replace
-
 from bellhop.core.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.core.sveltos_annotations import OWNER
-from bellhop.errors import MissingError, StaleError, TooLargeError, UnreachableError
-from bellhop.ingest.records.observations import Seen
+from bellhop.errors import TooLargeError
+from bellhop.ingest.records import Seen
 from bellhop.logs import Log
-from bellhop.ports.kube import Kube, Manifest, Page, Unread
-from bellhop.rendering.observation import bury, observe
+from bellhop.ports.kube import Kube, Page, Unread
+from bellhop.rendering.observation import observe
+from bellhop.resync.hooks import FindLost
+from bellhop.resync.kind_lister import (
+    END,
+    MOST_OBJECTS,
+    PAGE,
+    KindLister,
+    is_ordered,
+    place_of,
+)
+from bellhop.resync.missing_objects import MissingObjects, publish_evaluations
 from bellhop.resync.progress import MOST_UNSERVED, ResyncSession
 from bellhop.settings import Settings
-from bellhop.state.event_recorder import Nobody, Note, write
-from bellhop.state.messages import Evaluate, Publisher
-from bellhop.state.record import Observation
+from bellhop.state.match import Observation
+from bellhop.state.messages import Publisher
 from bellhop.state.records import Records
 
-PAGE = 500
-"""Objects of one page; a turn ends between two."""
-
-_BATCH = 100
-"""Suspects that are looked at before others may have their turn."""
-
-_RESTARTS = 3
-_MOST = 1_000_000
-_BARREN = 1_000
-_END = "\U0010ffff"
-"""What no place comes after."""
-
-_ANEW: Mapping[str, Any] = {
+_START: Mapping[str, Any] = {
     "after": "",
     "last": "",
     "cut": False,
@@ -55,13 +50,13 @@ _ANEW: Mapping[str, Any] = {
     "doubted": False,
     "barren": 0,
 }
-"""A walk at the beginning of a kind."""
+"""The progress at the beginning of a kind."""
 
 
-class _Reach(NamedTuple):
-    """How far a page reaches: where the list goes on, its last place, and whether it was cut.
+class _Extent(NamedTuple):
+    """Extent of a page: the next continue token, the last place, and whether it was cut there.
 
-    And how many bytes its list has up to there.
+    `size` counts the bytes of the list up to there.
     """
 
     after: str
@@ -71,235 +66,233 @@ class _Reach(NamedTuple):
 
 
 class ObservedKinds:
-    """Takes a walk through one kind, a step at a time."""
+    """Compares a kind with its observations, a step at a time."""
 
     def __init__(
-        self, records: Records, publisher: Publisher, settings: Settings, log: Log
+        self,
+        records: Records,
+        publisher: Publisher,
+        settings: Settings,
+        log: Log,
+        find_lost: Callable[[ResyncSession], FindLost],
     ) -> None:
         self._records = records
         self._publisher = publisher
         self._settings = settings
         self._log = log
+        self._find_lost = find_lost
+        self._missing = MissingObjects(records, publisher, settings, log)
 
-    def step(self, course: ResyncSession, gvk: GVK, *, whole: bool) -> None:
-        """Take the next step in a kind; of a `whole` one every object is evaluated, known or not.
+    def step(self, session: ResyncSession, gvk: GVK, *, whole: bool) -> None:
+        """Take the next step; if `whole`, every object is evaluated, changed or not.
 
         Raises:
             StaleError: the list changes faster than it can be read.
-            TooLargeError: the list is larger than the setting says.
+            TooLargeError: the list is larger than the setting allows.
             UnreachableError: the list has no end.
         """
-        match course.walk.step:
+        match session.progress.step:
             case "read":
-                self._read(course, gvk, whole=whole)
+                self._read(session, gvk, whole=whole)
             case "judge":
-                self._judge(course, gvk)
+                self._missing.check(session, gvk)
             case "bury":
-                self._bury_some(course, gvk)
+                self._missing.bury_some(session, gvk)
 
-    def begin(self, course: ResyncSession, gvk: GVK, *, unseen: bool = False) -> None:
-        """Begin with a kind: see whether it is served at all.
+    def begin(self, session: ResyncSession, gvk: GVK, *, unseen: bool = False) -> None:
+        """Begin a kind: find out whether it is served.
 
-        The list of one that the last sweep left `unseen` is read to its end before any of it is
-        kept: it may have none, and other names each time.
+        If the last resync left it `unseen`, its list is read to the end before any of it is
+        stored: it may have no end, and other names each time.
         """
-        if not self._drop_suspects(course.name, gvk):
+        if not self._missing.drop(session.name, gvk):
             return
-        fresh: dict[str, Any] = {"kind": gvk, "restarts": 0, **_ANEW}
+        fresh: dict[str, Any] = {"kind": gvk, "restarts": 0, **_START}
         if gvk == CLOUD_EVENT:
-            course.keep(step="read", absent=False, **fresh)
+            session.write(step="read", absent=False, **fresh)
             return
-        there = course.kube.resource(gvk) is not None
-        served = None if there else course.kube.served(gvk.group, gvk.kind)
+        there = session.kube.resource(gvk) is not None
+        served = None if there else session.kube.served(gvk.group, gvk.kind)
         if there or served is None:
-            unserved = course.walk.unserved if there else (*course.walk.unserved, gvk)
+            known = session.progress.unserved
+            unserved = known if there else (*known, gvk)
             fresh |= {"trial": there and unseen, "unserved": unserved[:MOST_UNSERVED]}
-            course.keep(step="read", absent=not there, **fresh)
+            session.write(step="read", absent=not there, **fresh)
             return
-        # Its objects are there, and this version of them is not to be seen.
-        self._log.warning("Skipped a kind", cluster=course.name, kind=str(gvk))
+        # Its objects exist, but not in this version.
+        self._log.warning("Skipped a kind", cluster=session.name, kind=str(gvk))
         sentence = (
             f"cannot look at {gvk}: the cluster serves {gvk.kind} as {served.gvk.version};"
             " name that version in the EventSource"
         )
-        course.keep(step="next", problems=course.problem(sentence), **fresh)
+        session.write(step="next", problems=session.join_problems(sentence), **fresh)
 
-    def _read(self, course: ResyncSession, gvk: GVK, *, whole: bool) -> None:
-        """Look at the next page."""
-        walk = course.walk
+    def _read(self, session: ResyncSession, gvk: GVK, *, whole: bool) -> None:
+        progress = session.progress
         if gvk == CLOUD_EVENT:
-            self._hear_again(course, whole=whole)
+            self._evaluate_cloud_events(session, whole=whole)
             return
-        if walk.absent:
-            heads = list(islice(self._heads(course.name, gvk, walk.last), PAGE))
-            last = _place(heads[-1].key) if len(heads) == PAGE else _END
-            reach = _Reach("more" if last != _END else "", last)
-            self._take(course, gvk, heads, {}, reach, whole=whole)
+        if progress.absent:
+            heads = list(islice(self._heads(session.name, gvk, progress.last), PAGE))
+            last = place_of(heads[-1].key) if len(heads) == PAGE else END
+            extent = _Extent("more" if last != END else "", last)
+            self._store(session, gvk, heads, {}, extent, whole=whole)
             return
-        try:
-            page = course.kube.page(gvk, limit=PAGE, after=walk.after)
-        except StaleError:
-            if not walk.after or walk.restarts >= _RESTARTS:
-                raise
-            course.keep(restarts=walk.restarts + 1, **{**_ANEW, "trial": walk.trial})
+        most = self._settings.sweep_bytes
+        lister = KindLister(session.kube, session.name, gvk, most_bytes=most)
+        page = lister.read_page(progress.after, progress.restarts)
+        if page is None:
+            start = {**_START, "trial": progress.trial}
+            session.write(restarts=progress.restarts + 1, **start)
             return
         for each in page.unread:
-            self._log.warning("Left out an object", cluster=course.name, object=str(each.key))
-        barren = 0 if page.items or page.unread else walk.barren + 1
-        if walk.read > _MOST or barren > _BARREN:
-            raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
-        size = walk.size + (0 if walk.cut else page.size)
-        self._check_size(course, gvk, size)
-        if walk.trial:
-            on = {"after": page.after, "size": size, "barren": barren}
-            course.keep(**(on if page.after else _ANEW))
+            self._log.warning("Left out an object", cluster=session.name, object=str(each.key))
+        empty = 0 if page.items or page.unread else progress.barren + 1
+        lister.check_end(progress.read, empty)
+        size = progress.size + (0 if progress.cut else page.size)
+        lister.check_size(size)
+        if progress.trial:
+            on = {"after": page.after, "size": size, "barren": empty}
+            session.write(**(on if page.after else _START))
             return
         limit = 2 * PAGE
-        if not _ascends(page, "" if walk.cut else walk.last):
-            # Only a list in the order of our keys tells by what is on a page what is on none.
-            course.keep(**_ANEW)
-            page, limit, size = self._whole(course, gvk), _MOST, 0
-        if barren != walk.barren:
-            course.keep(barren=barren)
-        page = page._replace(size=size)
-        self._compare(course, gvk, page, limit, whole=whole)
+        if not is_ordered(page, "" if progress.cut else progress.last):
+            session.write(**_START)
+            page, limit, size = lister.read_all(), MOST_OBJECTS, 0
+        if empty != progress.barren:
+            session.write(barren=empty)
+        self._compare(session, gvk, page._replace(size=size), limit, whole=whole)
 
-    def _whole(self, course: ResyncSession, gvk: GVK) -> Page:
-        """Read a list as one page."""
-        items: list[Manifest] = []
-        unread: list[Unread] = []
-        after, size = "", 0
-        for _ in range(_MOST // PAGE):
-            page = course.kube.page(gvk, limit=PAGE, after=after)
-            size += page.size
-            self._check_size(course, gvk, size)
-            items += page.items
-            unread += page.unread
-            after = page.after
-            if not after:
-                return Page(items, "", unread)
-        raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
+    def _evaluate_cloud_events(self, session: ResyncSession, *, whole: bool) -> None:
+        """Publish the stored CloudEvents where sources changed.
 
-    def _check_size(self, course: ResyncSession, gvk: GVK, size: int) -> None:
-        """Refuse a list that would fill the state's disk.
-
-        Raises:
-            TooLargeError: it is larger than the setting says.
+        They are in no cluster, so nothing here shows that one was deleted.
         """
-        most = self._settings.sweep_bytes
-        if size > most:
-            raise TooLargeError(
-                f"cannot list {gvk.kind} in '{course.name}': the list is larger than"
-                f" {most / 1024**2:.3g} MiB, and nothing is taken for deleted; raise the setting"
-                " BELLHOP_SWEEP_BYTES if the cluster is meant to hold so much"
-            )
-
-    def _hear_again(self, course: ResyncSession, *, whole: bool) -> None:
-        """Have the CloudEvents that are kept judged again where sources changed.
-
-        No cluster has them, so that nothing here says that one is gone.
-        """
-        found = self._heads(course.name, CLOUD_EVENT, course.walk.last) if whole else ()
+        found = self._heads(session.name, CLOUD_EVENT, session.progress.last) if whole else ()
         heads = list(islice(found, PAGE))
-        self._tell(course.name, (each.key for each in heads if not each.gone))
-        last = _place(heads[-1].key) if heads else _END
-        course.keep(step="read" if len(heads) == PAGE else "next", last=last)
+        publish_evaluations(
+            self._publisher, session.name, (each.key for each in heads if not each.gone)
+        )
+        last = place_of(heads[-1].key) if heads else END
+        session.write(step="read" if len(heads) == PAGE else "next", last=last)
 
     # A page -------------------------------------------------------------------------------------
 
     def _compare(
-        self, course: ResyncSession, gvk: GVK, page: Page, limit: int, *, whole: bool
+        self, session: ResyncSession, gvk: GVK, page: Page, limit: int, *, whole: bool
     ) -> None:
-        """Set what is kept beside a page; of its places only so many as keep `limit` objects.
+        """Compare a page with the observations of its places, of which at most `limit` are read.
 
         Its `size` is that of the list up to its end.
         """
-        now, begin = self._records.clock.now(), course.walk.last
-        seen = [observe(course.name, manifest, now) for manifest in page.items]
+        now, begin = self._records.clock.now(), session.progress.last
+        seen = [observe(session.name, manifest, now) for manifest in page.items]
         found = {each.key: each for each in seen if each.key.gvk == gvk}
         unread = {each.key: each for each in page.unread}
-        last = max(map(_place, (*found, *unread)), default=begin) if page.after else _END
-        heads = list(
-            islice(
-                takewhile(
-                    lambda each: _place(each.key) <= last, self._heads(course.name, gvk, begin)
-                ),
-                limit + 1,
-            )
-        )
+        last = max(map(place_of, (*found, *unread)), default=begin) if page.after else END
+        stored = self._heads(session.name, gvk, begin)
+        heads = list(islice(takewhile(lambda each: place_of(each.key) <= last, stored), limit + 1))
         cut = len(heads) > limit
         if cut:
-            # Very many are gone at once: the same page is read again for the rest of them.
+            # Very many are missing at once: the same page is read again for the rest of them.
             heads.pop()
-            last = _place(heads[-1].key)
-        found = {key: each for key, each in found.items() if begin < _place(key) <= last}
-        reach = _Reach(course.walk.after if cut else page.after, last, cut, page.size)
-        self._take(course, gvk, heads, found, reach, whole=whole, unread=unread)
+            last = place_of(heads[-1].key)
+        found = {key: each for key, each in found.items() if begin < place_of(key) <= last}
+        extent = _Extent(session.progress.after if cut else page.after, last, cut, page.size)
+        self._store(session, gvk, heads, found, extent, whole=whole, unread=unread)
 
-    def _take(
+    def _store(
         self,
-        course: ResyncSession,
+        session: ResyncSession,
         gvk: GVK,
         heads: Iterable[Seen],
         found: dict[ObjectKey, Observation],
-        reach: _Reach,
+        extent: _Extent,
         *,
         whole: bool,
         unread: Mapping[ObjectKey, Unread] = MappingProxyType({}),
     ) -> None:
-        """Take a page for what it is, and go beyond it; `heads` are what is kept of its places.
+        """Store a page and advance; `heads` are the observations of its places.
 
-        An object that is `unread` is there: what is kept of it stays as it is.
+        An `unread` object exists, and its observation is left unchanged.
         """
-        walk, last = course.walk, reach.last
+        progress, last = session.progress, extent.last
         before = {each.key: each for each in heads}
         living = [key for key, each in before.items() if not each.gone]
         missing = [key for key in living if key not in found and key not in unread]
-        # What only the sender has ever shown proves nothing against a list.
-        claims = 0 if walk.absent else sum(before[key].unconfirmed for key in missing)
+        # Objects that only the sender has shown prove nothing against a list.
+        claims = 0 if progress.absent else sum(before[key].unconfirmed for key in missing)
         news = [seen for key, seen in found.items() if _is_news(seen, before.get(key))]
-        mark = walk.untold.get(str(gvk), "")
-        if news and mark < last:
-            # Whoever comes after a death tells all up to here, whatever it finds written.
-            course.keep(untold={**walk.untold, str(gvk): last})
-        fresh = [key for seen in news for key in self._write(course.kube, seen)]
+        unpublished = progress.untold.get(str(gvk), "")
+        if news and unpublished < last:
+            # After a death the next worker publishes all objects up to here, changed or not.
+            session.write(untold={**progress.untold, str(gvk): last})
+        fresh = [key for seen in news for key in self._write(session.kube, seen)]
         for key in found.keys() & before.keys():
             if before[key].unconfirmed and not _is_news(found[key], before[key]):
-                self._records.observations.confirm(course.name, before[key])
-        due = {*found, *before} if whole else {key for key in found if _place(key) <= mark}
-        self._tell(course.name, {*fresh, *due})
-        self._records.walks.suspect(course.name, missing)
-        problems = [str(each) for key, each in unread.items() if _place(key) <= last]
-        untold = course.walk.untold
-        if untold.get(str(gvk), "") <= last:
-            untold = {kind: place for kind, place in untold.items() if kind != str(gvk)}
-        course.keep(
-            step="read" if reach.after or reach.cut else "judge",
-            **reach._asdict(),
-            read=walk.read + len(found) + len(problems),
-            known=walk.known + len(living) - claims,
-            missing=walk.missing + len(missing) - claims,
-            claims=walk.claims + claims,
-            found=walk.found + len(found),
-            # A kind of which a source is new, or was written anew, is listed for the first time:
-            # nobody was to send what was there before.
-            missed=walk.missed
+                self._records.observations.confirm(session.name, before[key])
+        due = {*found, *before} if whole else {key for key in found if place_of(key) <= unpublished}
+        publish_evaluations(self._publisher, session.name, {*fresh, *due})
+        self._publish_lost(session, before, found, besides={*fresh, *due})
+        self._records.walks.suspect(session.name, missing)
+        problems = [str(each) for key, each in unread.items() if place_of(key) <= last]
+        remaining = session.progress.untold
+        if remaining.get(str(gvk), "") <= last:
+            remaining = {kind: place for kind, place in remaining.items() if kind != str(gvk)}
+        session.write(
+            step="read" if extent.after or extent.cut else "judge",
+            **extent._asdict(),
+            read=progress.read + len(found) + len(problems),
+            known=progress.known + len(living) - claims,
+            missing=progress.missing + len(missing) - claims,
+            claims=progress.claims + claims,
+            found=progress.found + len(found),
+            # If a source of the kind is new or changed, the kind is listed for the first time:
+            # no event of its objects was to be sent before.
+            missed=progress.missed
             + (0 if whole else sum(not _is_ours(found.get(key)) for key in fresh)),
-            untold=untold,
-            problems=course.problem(*problems),
+            untold=remaining,
+            problems=session.join_problems(*problems),
         )
 
+    def _publish_lost(
+        self,
+        session: ResyncSession,
+        heads: Mapping[ObjectKey, Seen],
+        found: Mapping[ObjectKey, Observation],
+        *,
+        besides: Collection[ObjectKey],
+    ) -> None:
+        """Publish messages again whose work is missing, for objects that changed.
+
+        These are the changes since the last resync. The messages of younger ones may be in
+        flight, and the next resync checks them.
+        """
+        if session.since is None:
+            return
+        grace = self._settings.visibility
+        since, until = session.since - grace, self._records.clock.now() - grace
+        find = self._find_lost(session)
+        for key, head in heads.items():
+            if key in besides or not since < head.at <= until:
+                continue
+            seen = found.get(key)
+            if head.gone:
+                self._publisher.publish(find(key, None))
+            elif seen and not _is_news(seen, head):
+                self._publisher.publish(find(key, seen.manifest))
+
     def _write(self, kube: Kube, seen: Observation) -> Iterator[ObjectKey]:
-        """Write what a page has, and yield its key if it was news."""
+        """Write an object of a page, and yield its key if that changed its observation."""
         if self._records.observations.put(seen):
             yield seen.key
             return
-        # What is kept is newer, or of another life of the cluster: the object itself tells.
+        # The observation is newer, or of another incarnation of the cluster: read the object.
         head = self._records.observations.head(seen.cluster, seen.key)
         try:
             manifest = kube.get(*seen.key)
         except TooLargeError:
-            # It has grown since the page was made: the next sweep names it.
+            # It has grown since the page was made: the next resync names it.
             return
         if head is None or manifest is None:
             return
@@ -312,114 +305,12 @@ class ObservedKinds:
         after = "/".join((*gvk, last)) if last else ""
         return self._records.observations.heads(cluster, gvk, after=after)
 
-    def _tell(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
-        self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(keys)])
-
-    # What is gone -------------------------------------------------------------------------------
-
-    def _judge(self, course: ResyncSession, gvk: GVK) -> None:
-        """Have suspects buried; of a list that is doubted those that only the sender has shown."""
-        doubted = not self._believed(course, gvk)
-        skips = doubted and not course.walk.claims
-        course.keep(step="next" if skips else "bury", doubted=doubted)
-
-    def _believed(self, course: ResyncSession, gvk: GVK) -> bool:
-        """Hold back a deletion of suspiciously much until sweeps in a row agree."""
-        walk, settings = course.walk, self._settings
-        missing, known = walk.missing, walk.known
-        if walk.absent:
-            reason = f"the kind is not served any more, and {missing} objects of it were seen"
-            suspicious = missing > 0
-        else:
-            reason = f"{missing} of {known} are missing from a list"
-            suspicious = missing > settings.deletion_floor and missing > (
-                settings.deletion_share * known
-            )
-        if not suspicious:
-            self._records.strikes.clear(course.name, gvk)
-            return True
-        strikes = self._records.strikes.add(course.name, gvk, walk.id)
-        if strikes >= settings.deletion_agreement:
-            return True
-        detail = f"{reason}; held until {settings.deletion_agreement} resyncs agree"
-        self._log.warning("Held a deletion", cluster=course.name, kind=str(gvk), detail=detail)
-        key = str(ObjectKey(gvk, "", "*"))
-        write(self._records, Nobody(), course.name, key, Note("held", detail))
-        course.keep(problems=course.problem(f"{gvk.kind}: {detail}"))
-        return False
-
-    def _bury_some(self, course: ResyncSession, gvk: GVK) -> None:
-        """Look for the next suspects, and bury those that are gone."""
-        suspects = list(islice(self._records.walks.suspects(course.name, gvk), _BATCH))
-        buried = self._bury(course, suspects)
-        if len(suspects) < _BATCH:
-            if not course.walk.doubted:
-                self._records.strikes.clear(course.name, gvk)
-            course.keep(step="next", missed=course.walk.missed + buried)
-        elif buried:
-            course.keep(missed=course.walk.missed + buried)
-
-    def _bury(self, course: ResyncSession, suspects: Sequence[ObjectKey]) -> int:
-        """Bury those that a read confirms as not there, tell, and suspect them no longer."""
-        cluster, told = course.name, list[ObjectKey]()
-        buried = 0
-        for key in suspects:
-            head = self._records.observations.head(cluster, key)
-            if head and not head.gone and course.walk.doubted and not head.unconfirmed:
-                continue
-            if head and not head.gone and self._is_gone(course.kube, cluster, key):
-                now = self._records.clock.now()
-                tomb = bury(cluster, key, head.uid, head.resource_version, now)
-                tomb = replace(tomb, unconfirmed=head.unconfirmed)
-                if self._records.observations.put(tomb, asked=head.token):
-                    buried += 1
-                    told.append(key)
-            elif head and head.gone:
-                told.append(key)
-        self._tell(cluster, told)
-        self._records.walks.clear(cluster, suspects)
-        return buried
-
-    def _is_gone(self, kube: Kube, cluster: str, key: ObjectKey) -> bool:
-        try:
-            return kube.get(*key) is None
-        except TooLargeError:
-            # It is there, whatever it is.
-            return False
-        except MissingError:
-            agreed = self._records.strikes.get(cluster, key.gvk).value
-            if agreed >= self._settings.deletion_agreement:
-                # With the kind's definition went every object of it.
-                return True
-            raise
-
-    def _drop_suspects(self, cluster: str, gvk: GVK) -> bool:
-        """Suspect some no more, and tell of who was buried untold; say whether that was all."""
-        suspects = list(islice(self._records.walks.suspects(cluster, gvk), _BATCH))
-        heads = [self._records.observations.head(cluster, key) for key in suspects]
-        self._tell(cluster, [each.key for each in heads if each and each.gone])
-        self._records.walks.clear(cluster, suspects)
-        return len(suspects) < _BATCH
-
 
 def _is_news(seen: Observation, head: Seen | None) -> bool:
     return head is None or head[1:4] != (seen.uid, seen.resource_version, False)
 
 
 def _is_ours(seen: Observation | None) -> bool:
-    """Say whether an object bears our mark: what we apply does not ring, and is not missed."""
+    """Return whether an object bears our ownership annotation: no event of it is sent or missed."""
     metadata = (seen.manifest or {}).get("metadata") if seen else None
     return OWNER in ((metadata or {}).get("annotations") or {})
-
-
-def _place(key: ObjectKey) -> str:
-    return f"{key.namespace}/{key.name}"
-
-
-def _ascends(page: Page, last: str) -> bool:
-    for manifest in page.items:
-        place = _place(ObjectKey.of(manifest))
-        if place <= last:
-            return False
-        last = place
-    return True

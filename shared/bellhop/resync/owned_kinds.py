@@ -1,10 +1,10 @@
-"""Survey: whether what profiles hold in a cluster is there, and what is there beside it.
+"""Owned kinds: one kind of one cluster, page by page, compared with the inventories of profiles.
 
-A kind at a time, what bears our label is listed beside what is owned. What a read confirms as
-gone is taken for unsure in its inventory, and so is what a backup brought back as another object
-of the same name and marks; its profile is asked to be applied: applying what is there after all
-changes nothing. What bears our marks and nobody owns is a stray, unless the cluster belongs
-to another installation; it is noted and shown, and stays until somebody asks for its removal.
+Objects with our label are listed beside their owners. An object that a read confirms as deleted
+becomes uncertain in its inventory, and so does one that a backup restored as another object of the
+same name and marks; then its profile is applied, which changes nothing if the object exists. An
+object with our marks and no owner is an orphan, unless the cluster belongs to another
+installation. Orphans are recorded and shown, and removed only on request.
 """
 
 from __future__ import annotations
@@ -21,30 +21,24 @@ from bellhop.clusters.installation_mark import other
 from bellhop.core.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.core.identity import MANAGER, REASON, REASONS
 from bellhop.core.sveltos_annotations import OWNER
-from bellhop.deploy.drift import has_drifted
-from bellhop.deploy.records.inventories import Noted
-from bellhop.deploy.release_records import is_superseded
+from bellhop.deploy.records import Noted
 from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
-from bellhop.ports.access import Access
-from bellhop.ports.kube import Kube, Manifest, Page
+from bellhop.ports.kube import Access, Kube, Manifest
+from bellhop.resync.kind_lister import END, KindLister, is_ordered, place_of
 from bellhop.settings import Settings
 from bellhop.state.chart import RELEASE
+from bellhop.state.deployment import Held, Orphan, Owner
 from bellhop.state.messages import Apply, Publisher
 from bellhop.state.messages import ScanDrift as Message
-from bellhop.state.record import Held, Orphan, Owner
 from bellhop.state.records import Records
 
-PAGE = 500
-"""Objects of one page; a turn ends between two."""
-
-_ASKED = 100
-"""Objects that are read one by one, where they may not be listed, before a turn may end."""
+_BATCH = 100
+"""Objects that are read one by one, if they may not be listed, before a turn may end."""
 
 _LABEL = f"{REASON} in ({','.join(REASONS)})"
-_END = "\U0010ffff"
-_RESTARTS = 3
 _SLACK = timedelta(minutes=1)
+"""Difference of an API server's clocks between two of its timestamps."""
 
 _USUAL = (
     "/ConfigMap",
@@ -65,20 +59,24 @@ _USUAL = (
     "rbac.authorization.k8s.io/Role",
     "rbac.authorization.k8s.io/RoleBinding",
 )
-"""What add-ons consist of: a full survey looks for strays of these kinds, owned or not."""
+"""Usual kinds of add-ons: a full scan looks for orphans of these, whether or not any is owned."""
 
 
 _RELEASE = f"{RELEASE.group}/{RELEASE.kind}"
 
-_Who = tuple[str, str, str]
+_Profile = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
 
+_HasDrifted = Callable[[Manifest, Held | None], bool]
+
+_IsSuperseded = Callable[[Kube, Mapping[Identity, Held], str], bool]
+
 _HeldBy = Callable[[str], Mapping[Identity, Held]]
-"""What a profile holds in the cluster, by its name."""
+"""Returns the inventory of a profile in the cluster, by the profile's name."""
 
 
-class _Stretch(NamedTuple):
-    """A part of a kind: what is listed there, unless it could not be, and where it ends."""
+class _Section(NamedTuple):
+    """A section of a kind: its objects, or None if they may not be listed, and its end."""
 
     listed: Mapping[Identity, Manifest] | None
     after: str
@@ -86,7 +84,7 @@ class _Stretch(NamedTuple):
 
 
 class OwnedKinds:
-    """Compares a cluster with what profiles hold in it."""
+    """Compares a cluster with the inventories of profiles in it."""
 
     def __init__(
         self,
@@ -95,17 +93,22 @@ class OwnedKinds:
         publisher: Publisher,
         settings: Settings,
         log: Log,
+        *,
+        has_drifted: _HasDrifted,
+        is_superseded: _IsSuperseded,
     ) -> None:
         self._records = records
         self._access = access
         self._publisher = publisher
         self._settings = settings
         self._log = log
+        self._has_drifted = has_drifted
+        self._is_superseded = is_superseded
 
     def handle(self, message: Message) -> None:
-        """Go on with a survey for as long as a turn lasts; the next message does the rest.
+        """Scan for as long as a turn lasts; another message continues.
 
-        What a cluster that does not answer leaves open, the survey after its next sweep sees.
+        If the cluster does not answer, the scan ends, and the next resync begins another.
         """
         record = self._records.clusters.get(message.cluster)
         if record is None:
@@ -113,7 +116,7 @@ class OwnedKinds:
         kube = self._access.open(message.cluster, version=record.value.credentials)
         begun = self._records.clock.now()
         while True:
-            if not message.kind or message.last == _END:
+            if not message.kind or message.last == END:
                 kind = self._next_kind(message)
                 if not kind:
                     return
@@ -124,16 +127,16 @@ class OwnedKinds:
                 self._log.warning("Left a survey", cluster=message.cluster, error=str(error))
                 return
             except PermanentError as error:
-                # A kind of which nothing may be known keeps no other from being looked at.
+                # A kind that may not be read does not prevent the others from being scanned.
                 self._log.warning("Skipped a kind", cluster=message.cluster, error=str(error))
-                message = replace(message, last=_END)
+                message = replace(message, last=END)
             if self._records.clock.now() - begun >= self._settings.turn:
                 self._publisher.publish([message])
                 return
 
     def _next_kind(self, message: Message) -> str:
-        """Find the next kind that somebody owns, or of which something was found."""
-        cluster, after = message.cluster, f"{message.kind}/{_END}" if message.kind else ""
+        """Find the next kind of which an object is owned, or an orphan is recorded."""
+        cluster, after = message.cluster, f"{message.kind}/{END}" if message.kind else ""
         nexts = (
             next(self._records.owners.of(cluster, after=after), None),
             next(self._records.findings.of(cluster, after=after), None),
@@ -142,7 +145,7 @@ class OwnedKinds:
         if message.full:
             kinds += [kind for kind in _USUAL if f"{kind}/" > after]
         found_kind = min(kinds, key=lambda kind: f"{kind}/", default="")
-        # Of a release no API server knows: it is there as long as what it consists of.
+        # No API server knows releases: one exists as long as its objects.
         return (
             self._next_kind(replace(message, kind=found_kind))
             if found_kind == _RELEASE
@@ -153,44 +156,44 @@ class OwnedKinds:
         group, _, kind = message.kind.rpartition("/")
         resource = kube.served(group, kind)
         try:
-            stretch = self._stretch(kube, resource, message)
+            section = self._read_section(kube, resource, message)
         except StaleError:
-            if message.restarts >= _RESTARTS:
-                return replace(message, last=_END)
+            return replace(message, last=END)
+        if section is None:
             return replace(message, after="", last="", restarts=message.restarts + 1)
-        owned = dict(_within(self._owners(message), stretch.last))
-        listed = stretch.listed or {}
-        noted = dict(_within(self._noted(message), stretch.last))
+        owned = dict(_take_until(self._owners(message), section.last))
+        listed = section.listed or {}
+        noted = dict(_take_until(self._noted(message), section.last))
         found: dict[Identity, Orphan] = {}
-        unsure: dict[_Who, list[Identity]] = {}
+        unsure: dict[_Profile, list[Identity]] = {}
         held = cache(partial(self._held, message.cluster))
         watched, touched = self._watched(message), list[Apply]()
-        superseded = cache(lambda profile, place: is_superseded(kube, held(profile), place))
+        superseded = cache(lambda profile, place: self._is_superseded(kube, held(profile), place))
         for key, owner in owned.items():
             if not owner.profile:
                 continue
-            # With a kind that is not served any more went every object of it.
+            # With a kind that is not served any more every object of it was deleted.
             there = listed.get(key) or (self._read(kube, resource, key) if resource else None)
             another = _is_another(key, owner, there or {}, held)
-            # What a backup brought back is ours, and not as it was applied.
-            there = None if another and _bears_marks_of(owner, there or {}) else there
+            # An object that a backup restored is ours, and not as it was applied.
+            there = None if another and _is_marked_by(owner, there or {}) else there
             if there is None:
-                unsure.setdefault(_who(owner), []).append(key)
+                unsure.setdefault(_profile_of(owner), []).append(key)
             elif another:
-                found[key] = self._finding("foreign", there, owner.profile)
+                found[key] = self._make_orphan("foreign", there, owner.profile)
             elif owner.profile in watched and (
-                has_drifted(there, known := held(owner.profile).get(key))
+                self._has_drifted(there, known := held(owner.profile).get(key))
                 or (known and superseded(owner.profile, known.part_of))
             ):
-                touched.append(Apply(*_who(owner), message.cluster, touched=str(key)))
+                touched.append(Apply(*_profile_of(owner), message.cluster, touched=str(key)))
         for who, keys in unsure.items():
             self._put_back(message.cluster, who, keys)
         self._publisher.publish(touched)
         loose = {key: there for key, there in listed.items() if key not in owned}
-        for key in self._strays(kube, message.cluster, loose, noted):
-            found[key] = self._finding("stray", loose[key])
-        self._note(message.cluster, stretch, noted, found)
-        return replace(message, after=stretch.after, last=stretch.last)
+        for key in self._find_orphans(kube, message.cluster, loose, noted):
+            found[key] = self._make_orphan("stray", loose[key])
+        self._note(message.cluster, section, noted, found)
+        return replace(message, after=section.after, last=section.last)
 
     def _owners(self, message: Message) -> Iterator[tuple[Identity, Owner]]:
         after = f"{message.kind}/{message.last}" if message.last else ""
@@ -200,21 +203,30 @@ class OwnedKinds:
         after = f"{message.kind}/{message.last}" if message.last else ""
         return self._records.findings.noted(message.cluster, f"{message.kind}/", after=after)
 
-    def _stretch(self, kube: Kube, resource: Resource | None, message: Message) -> _Stretch:
-        """Read the next page of a kind; where it may not be listed, take some that are owned."""
-        if resource is not None and (message.after or not message.last):
-            try:
-                page = kube.page(resource.gvk, limit=PAGE, after=message.after, labels=_LABEL)
-            except PermanentError:
-                page = None
-            if page is not None and _ascends(page, message.last):
-                listed = {ObjectKey.of(each).identity: each for each in page.items}
-                last = max(map(_place, listed), default=message.last) if page.after else _END
-                return _Stretch(listed, page.after, last)
-        owned = list(islice(self._owners(message), _ASKED))
-        return _Stretch(None, "", _place(owned[-1][0]) if len(owned) == _ASKED else _END)
+    def _read_section(
+        self, kube: Kube, resource: Resource | None, message: Message
+    ) -> _Section | None:
+        """Read the next page of a kind, or some of its owners if it may not be listed.
 
-    # What is gone -------------------------------------------------------------------------------
+        None means that the list has to begin again.
+        """
+        if resource is not None and (message.after or not message.last):
+            lister = KindLister(kube, message.cluster, resource.gvk, labels=_LABEL)
+            try:
+                page = lister.read_page(message.after, message.restarts)
+            except PermanentError:
+                pass
+            else:
+                if page is None:
+                    return None
+                if is_ordered(page, message.last):
+                    listed = {ObjectKey.of(each).identity: each for each in page.items}
+                    last = max(map(place_of, listed), default=message.last) if page.after else END
+                    return _Section(listed, page.after, last)
+        owned = list(islice(self._owners(message), _BATCH))
+        return _Section(None, "", place_of(owned[-1][0]) if len(owned) == _BATCH else END)
+
+    # Deleted objects ----------------------------------------------------------------------------
 
     def _read(self, kube: Kube, resource: Resource, key: Identity) -> Manifest | None:
         try:
@@ -222,17 +234,17 @@ class OwnedKinds:
         except MissingError:
             return None
         except PermanentError:
-            # Who may not read it cannot say that it is gone.
+            # Without the permission to read it nothing is known of it.
             return {}
 
     def _held(self, cluster: str, profile: str) -> Mapping[Identity, Held]:
         kept = self._records.inventories.get(cluster, profile)
         return kept.value.held if kept else {}
 
-    def _put_back(self, cluster: str, who: _Who, keys: list[Identity]) -> None:
-        """Have a profile applied that lost objects, unless somebody is at it right now.
+    def _put_back(self, cluster: str, who: _Profile, keys: list[Identity]) -> None:
+        """Have a profile applied that lost objects, unless a worker is applying it right now.
 
-        What is brought once is not put back: what becomes of it is its cluster's own affair.
+        A profile of mode OneTime is not applied again.
         """
         trigger, source, profile = who
         head = self._records.profiles.head(*who)
@@ -247,40 +259,39 @@ class OwnedKinds:
             self._publisher.publish([Apply(trigger, source, profile, cluster)])
 
     def _watched(self, message: Message) -> set[str]:
-        """Return the profiles whose objects are to stay as they were applied."""
+        """Return the profiles whose drift is corrected."""
         found = self._records.watches.of(message.cluster) if message.held else ()
         return {each.value.profile for each in found}
 
-    # What is there beside it --------------------------------------------------------------------
+    # Orphans ------------------------------------------------------------------------------------
 
-    def _strays(
+    def _find_orphans(
         self,
         kube: Kube,
         cluster: str,
         loose: Mapping[Identity, Manifest],
         noted: Mapping[Identity, Noted],
     ) -> Iterator[Identity]:
-        """Yield those that are ours and nobody's; one that is known is not looked at again.
+        """Yield the objects with our marks and no owner; a known orphan is not read again.
 
-        In a cluster of another installation there are none, and no object of it is read.
+        In a cluster of another installation nothing is read: its orphans are not ours.
         """
         if any(map(_is_ours, loose.values())) and other(self._records.installations, kube):
-            # What another installation's cluster holds is that one's to know.
             return
         for key, listed in loose.items():
             known = _is_known(noted.get(key), listed)
-            if known or self._is_stray(kube, cluster, key, listed):
+            if known or self._is_orphan(kube, cluster, key, listed):
                 yield key
 
-    def _is_stray(self, kube: Kube, cluster: str, key: Identity, listed: Manifest) -> bool:
-        """Say whether an object of ours is nobody's: not since a moment ago, nor for a moment.
+    def _is_orphan(self, kube: Kube, cluster: str, key: Identity, listed: Manifest) -> bool:
+        """Return whether an object with our marks has no owner, before and after a read of it.
 
-        An object is owned before it is applied, and removed before it is given up.
+        An object is owned before it is applied, and removed before its ownership is released.
         """
         if not _is_ours(listed) or self._records.owners.get(cluster, key):
             return False
         there = kube.get(*key.at(GVK.of(listed).version))
-        if there is None or _uid(there) != _uid(listed) or not _owner(there):
+        if there is None or _uid_of(there) != _uid_of(listed) or not _owner_of(there):
             return False
         ending = (there.get("metadata") or {}).get("deletionTimestamp")
         return not ending and self._records.owners.get(cluster, key) is None
@@ -288,23 +299,23 @@ class OwnedKinds:
     def _note(
         self,
         cluster: str,
-        stretch: _Stretch,
+        section: _Section,
         noted: Mapping[Identity, Noted],
         found: Mapping[Identity, Orphan],
     ) -> None:
-        """Note what was found in a stretch, and forget what is not there any more."""
+        """Record the orphans and conflicts of a section, and delete those that are over."""
         for key, known in noted.items():
-            # What may not be listed says nothing about strays.
-            if key not in found and (stretch.listed is not None or known.finding.what == "foreign"):
+            # A kind that may not be listed shows no orphans.
+            if key not in found and (section.listed is not None or known.finding.what == "foreign"):
                 self._records.findings.delete(cluster, key)
-        for key, finding in found.items():
+        for key, orphan in found.items():
             former = noted.get(key)
-            if not former or not former.lasts or not _is_same(former.finding, finding):
-                self._records.findings.put(cluster, key, finding)
+            if not former or not former.lasts or not _is_same(former.finding, orphan):
+                self._records.findings.put(cluster, key, orphan)
 
-    def _finding(self, what: Any, there: Manifest, profile: str = "") -> Orphan:
+    def _make_orphan(self, what: Any, there: Manifest, profile: str = "") -> Orphan:
         now = self._records.clock.now()
-        return Orphan(what, profile or _owner(there), _uid(there), GVK.of(there).version, now)
+        return Orphan(what, profile or _owner_of(there), _uid_of(there), GVK.of(there).version, now)
 
 
 def _is_same(known: Orphan, found: Orphan) -> bool:
@@ -312,32 +323,19 @@ def _is_same(known: Orphan, found: Orphan) -> bool:
 
 
 def _is_known(noted: Noted | None, listed: Manifest) -> bool:
-    """Say whether a stray is one that was looked at before."""
+    """Return whether an object was recorded as an orphan before."""
     ending = (listed.get("metadata") or {}).get("deletionTimestamp")
     return noted is not None and noted.finding.what == "stray" and not ending and _is_ours(listed)
 
 
-def _within(rows: Iterator[tuple[Identity, Any]], last: str) -> Iterator[tuple[Identity, Any]]:
-    return takewhile(lambda row: _place(row[0]) <= last, rows)
-
-
-def _place(key: Identity) -> str:
-    return f"{key.namespace}/{key.name}"
-
-
-def _ascends(page: Page, last: str) -> bool:
-    for manifest in page.items:
-        place = _place(ObjectKey.of(manifest).identity)
-        if place <= last:
-            return False
-        last = place
-    return True
+def _take_until(rows: Iterator[tuple[Identity, Any]], last: str) -> Iterator[tuple[Identity, Any]]:
+    return takewhile(lambda row: place_of(row[0]) <= last, rows)
 
 
 def _is_ours(manifest: Manifest) -> bool:
-    """Say whether we applied it: Sveltos itself leaves the same marks."""
+    """Return whether we applied it: Sveltos itself writes the same marks."""
     ours = any(each.get("manager") == MANAGER for each in _managers(manifest))
-    return ours and bool(_owner(manifest))
+    return ours and bool(_owner_of(manifest))
 
 
 def _managers(manifest: Manifest) -> list[Manifest]:
@@ -346,25 +344,25 @@ def _managers(manifest: Manifest) -> list[Manifest]:
 
 
 def _is_another(key: Identity, owner: Owner, there: Manifest, held: _HeldBy) -> bool:
-    """Say whether an object lives another life than the one that was applied; not if it is {}."""
-    if not there or (_bears_marks_of(owner, there) and _was_applied(there)):
+    """Return whether an object is not the one that was applied; False if its content is unknown."""
+    if not there or (_is_marked_by(owner, there) and _was_applied(there)):
         return False
     known = held(owner.profile).get(key)
-    return known is not None and known.uid not in ("", _uid(there))
+    return known is not None and known.uid not in ("", _uid_of(there))
 
 
-def _who(owner: Owner) -> _Who:
+def _profile_of(owner: Owner) -> _Profile:
     return owner.trigger, owner.source, owner.profile
 
 
-def _bears_marks_of(owner: Owner, there: Manifest) -> bool:
-    return _owner(there) == owner.profile
+def _is_marked_by(owner: Owner, there: Manifest) -> bool:
+    return _owner_of(there) == owner.profile
 
 
 def _was_applied(there: Manifest) -> bool:
-    """Say whether we applied an object in the life that it has, as far as it tells by itself.
+    """Return whether we applied an object since it was created, by its own metadata.
 
-    One that a backup brought back remembers no manager, or one from before it was made.
+    An object that a backup restored has no manager, or one from before its creation.
     """
     made = _time(there["metadata"].get("creationTimestamp"))
     applied = [
@@ -383,10 +381,10 @@ def _time(text: Any) -> datetime | None:
     return found if found.tzinfo else None
 
 
-def _owner(manifest: Manifest) -> str:
+def _owner_of(manifest: Manifest) -> str:
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}
     return str(annotations.get(OWNER) or "")
 
 
-def _uid(manifest: Manifest) -> str:
+def _uid_of(manifest: Manifest) -> str:
     return str((manifest.get("metadata") or {}).get("uid") or "")

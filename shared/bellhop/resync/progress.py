@@ -1,13 +1,14 @@
-"""A walk in the hands of one worker: where it is, and the right to say so.
+"""A resync in progress: the worker's last write of it, and the kinds that could not be listed.
 
-Each write of a walk is conditional on the one before. Of two workers on one walk the one whose
-write fails ends quietly: the other goes on.
+Each write of the progress depends on the one before. If two workers run one resync, the write of
+one fails; that worker stops, and the other continues.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,28 +16,29 @@ from msgspec.structs import replace
 from bellhop.catalog.catalog import Catalog
 from bellhop.errors import StaleError
 from bellhop.ports.kube import Kube
-from bellhop.state.record import Cluster, ResyncProgress
+from bellhop.state.cluster import Cluster
 from bellhop.state.records import Records
+from bellhop.state.resync_progress import ResyncProgress
 
 MOST_PROBLEMS = 10
-"""Sentences about one walk that are kept."""
+"""Sentences about one resync that are stored."""
 
 MOST_UNSEEN = 100
-"""Kinds that a walk passes over because they cannot be looked at; beyond that, who could?"""
+"""Kinds that a resync skips because they cannot be listed; with more, it fails."""
 
 MOST_UNSERVED = 5
-"""Kinds that a cluster does not serve, of which it is kept: those who wait for them say so."""
+"""Kinds that a cluster does not serve, which its health names for those who wait for them."""
 
 _LONGEST = 512
-"""Characters of a sentence that are kept."""
+"""Characters of a sentence that are stored."""
 
 
-class OvertakenError(Exception):
-    """Another worker goes on with the walk, or it has ended."""
+class SupersededError(Exception):
+    """Another worker continues the resync, or it has ended."""
 
 
 class ResyncSession:
-    """A walk under way, as this worker last wrote it."""
+    """A resync in progress, as this worker last wrote it."""
 
     def __init__(
         self,
@@ -44,56 +46,62 @@ class ResyncSession:
         cluster: Cluster,
         catalog: Catalog,
         kube: Kube,
-        walk: ResyncProgress,
+        progress: ResyncProgress,
         token: str,
+        *,
+        since: datetime | None = None,
     ) -> None:
         self.cluster = cluster
         self.catalog = catalog
         self.kube = kube
-        self.walk = walk
+        self.progress = progress
+        self.since = since
+        """The time when the last resync that ended began."""
+        self.checked: set[str] = set()
+        """The profiles of which a lost message was looked for in this turn."""
         self._token = token
         self._records = records
-        self._hand = uuid.uuid4().hex[:12]
+        self._worker = uuid.uuid4().hex[:12]
 
     @property
     def name(self) -> str:
-        """Name the cluster."""
+        """Return the cluster's key."""
         return self.cluster.key
 
-    def keep(self, **changes: Any) -> None:
-        """Write how far the walk has come.
+    def write(self, **changes: Any) -> None:
+        """Write changes of the progress.
 
         Raises:
-            OvertakenError: another worker was quicker.
+            SupersededError: another worker has written it.
         """
-        walk = replace(self.walk, **changes, hand=self._hand)
+        progress = replace(self.progress, **changes, hand=self._worker)
         try:
-            self._token = self._records.walks.put(self.name, walk, expect=self._token)
+            self._token = self._records.walks.put(self.name, progress, expect=self._token)
         except StaleError as error:
-            # A store's client that was not answered may have repeated a write that was done.
+            # A store's client that got no answer may have repeated a write that succeeded.
             now = self._records.walks.get(self.name)
-            if now is None or now.value != walk:
-                raise OvertakenError(self.name) from error
+            if now is None or now.value != progress:
+                raise SupersededError(self.name) from error
             self._token = now.token
-        self.walk = walk
+        self.progress = progress
 
     def end(self) -> None:
-        """End the walk.
+        """Delete the progress.
 
         Raises:
-            OvertakenError: another worker was quicker.
+            SupersededError: another worker has written it.
         """
         try:
             self._records.walks.delete(self.name, expect=self._token)
         except StaleError as error:
-            raise OvertakenError(self.name) from error
+            raise SupersededError(self.name) from error
 
-    def problem(self, *sentences: str) -> tuple[str, ...]:
-        """Return the walk's problems with some more."""
-        return problems((*self.walk.problems, *sentences))
+    def join_problems(self, *sentences: str) -> tuple[str, ...]:
+        """Return the problems of the resync with more sentences."""
+        return limit_problems((*self.progress.problems, *sentences))
 
 
-def problems(sentences: Iterable[str]) -> tuple[str, ...]:
-    """Return the first of some sentences, each once, as they are kept of a walk."""
+def limit_problems(sentences: Iterable[str]) -> tuple[str, ...]:
+    """Return the first distinct sentences, each cut to the length that is stored."""
     cut = (each if len(each) <= _LONGEST else each[:_LONGEST] + " …" for each in sentences)
     return tuple(dict.fromkeys(cut))[:MOST_PROBLEMS]

@@ -1,4 +1,4 @@
-"""Sweeps under way: one a cluster, and the objects that it could not find."""
+"""Tables of the resync: one under way for each cluster, and objects that it could not find."""
 
 from __future__ import annotations
 
@@ -7,51 +7,30 @@ from datetime import timedelta
 
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.ports.clock import Clock
-from bellhop.ports.store import ABSENT, ANY, Item, Store
-from bellhop.state.record import ResyncProgress
+from bellhop.ports.store import ABSENT, Item, Store
+from bellhop.state.resync_progress import ResyncProgress
 from bellhop.state.table import Stored, Table
 
 _SUSPICION = timedelta(days=1)
-"""How long a suspicion is kept that nobody came back to."""
-
-_WALK = "walk"
-"""Where a cluster's walk is, in a partition of the cluster's own.
-
-A tick begins hundreds of sweeps at once, each of which writes its walk some fifty times: more than
-one partition of DynamoDB takes.
-"""
+"""How long a suspect is kept if no resync goes on with it."""
 
 
-class ResyncProgresses:
-    """The walk of each cluster, and its suspects by object."""
+class ResyncProgresses(Table[ResyncProgress, str]):
+    """The resync that is under way in each cluster, and its suspects by object.
+
+    Each cluster has a partition: a tick begins hundreds of resyncs at once, each of which writes
+    its progress some fifty times, which is more than one partition of DynamoDB takes.
+    """
+
+    kind = ResyncProgress
+    partition, sort = "walk/{cluster}", "walk"
 
     def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
+        super().__init__(store)
         self._clock = clock
-        self._table = Table(store, ResyncProgress)
-
-    def get(self, cluster: str) -> Stored[ResyncProgress] | None:
-        """Read the walk that is under way in a cluster."""
-        return self._table.get(f"walk/{cluster}", _WALK)
-
-    def put(self, cluster: str, walk: ResyncProgress, *, expect: str | None = ANY) -> str:
-        """Write how far a walk has come, and return the token.
-
-        Raises:
-            StaleError: something else than `expect` is there.
-        """
-        return self._table.put(f"walk/{cluster}", _WALK, walk, expect=expect)
-
-    def delete(self, cluster: str, *, expect: str | None = ANY) -> bool:
-        """End a walk; say whether there was one.
-
-        Raises:
-            StaleError: something else than `expect` is there.
-        """
-        return self._store.delete(f"walk/{cluster}", _WALK, expect=expect)
 
     def suspect(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
-        """Note objects that are kept and were not found."""
+        """Record objects that are stored and were not found."""
         expires = self._clock.now() + _SUSPICION
         for key in keys:
             self._store.put(Item(f"suspect/{cluster}", str(key), {}, expires_at=expires))
@@ -69,13 +48,13 @@ class ResyncProgresses:
 
     def forget(self, cluster: str) -> None:
         """Delete all of a cluster."""
-        self._store.delete(f"walk/{cluster}", _WALK)
+        self.delete(cluster)
         for item in self._store.query(f"suspect/{cluster}"):
             self._store.delete(item.partition, item.sort)
 
 
 class DeletionConfirmations:
-    """How many sweeps in a row found suspiciously much of a kind gone."""
+    """Consecutive resyncs that found suspiciously many objects of a kind deleted, by cluster."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -86,10 +65,10 @@ class DeletionConfirmations:
         return Stored(int(item.value["count"]), item.token) if item else Stored(0, ABSENT)
 
     def add(self, cluster: str, gvk: GVK, walk: str) -> int:
-        """Count a sweep, once however often it says so, and return how many agree by now.
+        """Count a resync, once however often it says so, and return how many agree by now.
 
         Raises:
-            StaleError: somebody else was quicker.
+            StaleError: another worker was quicker.
         """
         partition, sort = f"strikes/{cluster}", str(gvk)
         item = self._store.get(partition, sort)
@@ -101,7 +80,7 @@ class DeletionConfirmations:
         return count + 1
 
     def clear(self, cluster: str, gvk: GVK) -> None:
-        """Begin to count anew."""
+        """Begin to count at zero."""
         if self._store.get(f"strikes/{cluster}", str(gvk)):
             self._store.delete(f"strikes/{cluster}", str(gvk))
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bellhop.adapters.helm.charts import HelmCharts
 from bellhop.adapters.programs.box import USUAL
-from bellhop.adapters.sources.charts.archive_cache import MOST_BYTES
+from bellhop.adapters.sources.charts.client import MOST_BYTES
 from bellhop.adapters.sources.charts.repositories import ChartRepositories
 from bellhop.core.address_policy import AddressPolicy
 from bellhop.ports.charts import Helm

@@ -15,8 +15,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from bellhop.errors import StaleError
-from bellhop.ports.blobs import Blobs
-from bellhop.ports.store import Item, Store
+from bellhop.ports.store import Blobs, Item, Store
 
 KEEP = timedelta(days=1)
 """How long a blob is kept that no record names."""
@@ -64,7 +63,7 @@ class BlobGarbage:
         if unused:
             self._blobs.delete(name)
         with suppress(StaleError):
-            # Somebody who supersedes the head just now has noted the blob anew.
+            # A worker that replaces the head just now has recorded the blob again.
             self._store.delete(item.partition, item.sort, expect=item.token)
         return unused
 

@@ -1,7 +1,7 @@
-"""A release of a Helm chart, as a profile wants it in its clusters; `helm.py` is how it is written.
+"""A release of a Helm chart as a profile has it for its clusters; `api/helm.py` reads manifests.
 
-What clusters have of it is a pseudo-object: its kind is `Release`, of a group that no API server
-has. So it is owned, counted and shown as any object of a profile.
+A profile owns a release in a cluster as a pseudo-object, of a kind that no API server has: so it is
+owned, counted and shown as any other object.
 """
 
 from __future__ import annotations
@@ -13,52 +13,47 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 
 from bellhop.core.gvk import GVK, Identity
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.state.cluster_text import HeldText
 
 RELEASE = GVK("helm.sh", "v1", "Release")
-"""The kind of what a profile owns of a chart in a cluster: its release."""
+"""The kind of that pseudo-object."""
 
 Propagation = Literal["", "background", "orphan", "foreground"]
 
 
 class Login(Redacted, frozen=True):
-    """How a repository is signed in to; `authority` is PEM, or empty for the system's.
-
-    By `everywhere` the credentials go along to other servers that it names, too; by `plain` an OCI
-    registry is called without TLS.
-    """
+    """The credentials of a repository."""
 
     secret_fields: ClassVar[Collection[str]] = ("password",)
     username: str = ""
     password: str = ""
     authority: str = ""
+    """PEM, or empty for the system's authorities."""
     insecure: bool = False
     plain: bool = False
+    """Call an OCI registry without TLS."""
     everywhere: bool = False
+    """Send the credentials to other servers that the repository names, too."""
 
 
 ANONYMOUS = Login()
-"""Without credentials, and with the system's authorities."""
+"""No credentials, and the system's authorities."""
 
 
 class Place(Struct, frozen=True):
-    """Where a chart is: in a repository (`http://`, `https://`) or in an OCI registry (`oci://`).
-
-    Its `version` is an exact one or a range, or empty for the newest.
-    """
+    """The source of a chart."""
 
     repository: str
+    """`http://`, `https://` or `oci://`."""
     chart: str
     version: str = ""
+    """An exact version or a range; empty for the newest."""
     login: Login = ANONYMOUS
 
 
 class Options(Struct, frozen=True):
-    """How a chart is installed or upgraded; each is Helm's option of that name.
-
-    By `run_tests` its tests follow, and the release counts as deployed when they have passed.
-    """
+    """Options of an installation or upgrade, by Helm's names."""
 
     create_namespace: bool = True
     skip_crds: bool = False
@@ -69,6 +64,7 @@ class Options(Struct, frozen=True):
     wait: bool = False
     wait_for_jobs: bool = False
     run_tests: bool = False
+    """Run the chart's tests after it; the release is deployed once they pass."""
     atomic: bool = False
     cleanup_on_fail: bool = False
     force: bool = False
@@ -81,9 +77,19 @@ class Options(Struct, frozen=True):
     labels: Mapping[str, str] = {}
     description: str = ""
 
+    @property
+    def undoes_failures(self) -> bool:
+        """Return whether Helm deletes or rolls back a release that fails."""
+        return self.atomic or self.cleanup_on_fail
+
+    @property
+    def blocks(self) -> bool:
+        """Return whether Helm itself waits for the release, whatever hooks the chart has."""
+        return self.atomic or self.run_tests
+
 
 class Removal(Struct, frozen=True):
-    """How a release is removed; each is Helm's option of that name."""
+    """Options of a removal, by Helm's names."""
 
     keep_history: bool = False
     propagation: Propagation = ""
@@ -92,35 +98,34 @@ class Removal(Struct, frozen=True):
 
 
 AS_USUAL = Removal()
-"""As Helm removes a release where nobody asks for anything."""
+"""Helm's own defaults of a removal."""
 
 
 class Chart(Struct, frozen=True):
-    """One release; its first five texts, and its values, are templates of deploy time.
-
-    They are not where it is `plain`, since events rendered them for good. Of its `logins` those
-    count that are for a cluster, each as JSON of a Secret's entries. One that is `unwanted` is
-    removed, should it be there.
-    """
+    """One release; its first five texts and its values are templates of deploy time."""
 
     field: str
+    """The entry of `helmCharts`, for errors."""
     repository: str
     chart: str
     version: str
     release: str
     namespace: str
     plain: bool = False
+    """Events have rendered it: nothing in it is a template."""
     values: tuple[HeldText, ...] = ()
     logins: tuple[HeldText, ...] = ()
+    """Credentials by cluster, each as JSON of a Secret's entries."""
     login: Login = ANONYMOUS
     unwanted: bool = False
+    """Remove the release if it is there."""
     install: Options = Options()
     upgrade: Options = Options()
     removal: Removal = AS_USUAL
 
 
 def release_key(namespace: str, name: str) -> Identity:
-    """Name a release as what a profile owns in a cluster."""
+    """Return the key of a release among the objects that a profile owns."""
     return RELEASE_KEY._replace(namespace=namespace, name=name)
 
 
@@ -128,13 +133,7 @@ RELEASE_KEY = Identity(RELEASE.group, RELEASE.kind, "", "")
 
 
 class HeldRelease(Struct, frozen=True):
-    """What is known of a release that a profile holds: which chart it is of, and how it goes.
-
-    One that was `removed` is not there, as was asked. It was claimed by a profile of that `tier`.
-    Its objects are to be ready by `ready_by`; None where that is not waited for, or they are. One
-    with `delete_hooks` has hooks that Helm runs when it removes it, or may have some. One that is
-    to be removed is kept for another profile until `kept_until`.
-    """
+    """The state of a release that a profile owns."""
 
     chart: str = ""
     version: str = ""
@@ -142,7 +141,13 @@ class HeldRelease(Struct, frozen=True):
     revision: int = 0
     removal: Removal = AS_USUAL
     removed: bool = False
+    """It was removed, as the profile asks."""
     tier: int = 100
+    """Of the profile that owns it."""
     ready_by: datetime | None = None
+    """The time until which its objects must be ready; None once they are, or if it does not
+    wait."""
     delete_hooks: bool = False
+    """Helm runs hooks when it removes it, or may."""
     kept_until: datetime | None = None
+    """It is to be removed, and is kept until then for another profile."""

@@ -1,4 +1,4 @@
-"""A text that a profile holds, and for which of its clusters it is."""
+"""A text of a profile, and the clusters that it is for."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from msgspec import Struct
 
 
 class HeldText(Struct, frozen=True):
-    """A patch, or values of a chart, as its author wrote it; errors call it its `source`.
-
-    It is a template of deploy time unless it is `plain`. A `secret` one may not be quoted. One with
-    a `namespace` is for the clusters of it, one with `clusters` for these, by their keys; one that
-    is `missing` says what is.
-    """
+    """A patch, or values of a chart; a template of deploy time unless it is plain."""
 
     text: str
     source: str
+    """The name of its origin in errors."""
     plain: bool = False
     secret: bool = False
+    """No error may quote it."""
     namespace: str = ""
+    """Only for the clusters of this namespace."""
     clusters: tuple[str, ...] = ()
+    """Only for these clusters, by their keys."""
     missing: str = ""
+    """The sentence that says which ref cannot be found."""
 
     @property
     def alike(self) -> bool:
-        """Say whether it is the same for each cluster of a namespace."""
+        """Return whether it is the same for all clusters of a namespace."""
         return not self.clusters and (self.plain or "{{" not in self.text)
 
     def is_for(self, key: str) -> bool:
-        """Say whether it is for a cluster, which is named by its key."""
+        """Return whether it is for a cluster, by its key."""
         chosen = not self.clusters or key in self.clusters
         return chosen and self.namespace in ("", key.partition("/")[0])

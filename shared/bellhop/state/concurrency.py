@@ -21,7 +21,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def until_written(goal: str, times: int = RETRIES) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def until_written(
+    goal: str, times: int = RETRIES, reason: str = "other writers keep winning"
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Call a function again while its conditional write is lost to another writer.
 
     `goal` is what the function does, for the error; `{name}` in it is an argument.
@@ -40,7 +42,7 @@ def until_written(goal: str, times: int = RETRIES) -> Callable[[Callable[P, T]],
                 except LostWriteError as error:
                     lost = error
             shown = goal.format_map(signature(attempt).bind(*args, **kwargs).arguments)
-            raise StaleError(f"cannot {shown}: other writers keep winning") from lost
+            raise StaleError(f"cannot {shown}: {reason}") from lost
 
         return repeat
 

@@ -1,4 +1,4 @@
-"""What becomes of a message after its stage has worked on it: done, again, or given up.
+"""Result of a message after its stage has processed it: done, retried, or dead-lettered.
 
 A Lambda's batch response, an HTTP status for a push and the embedded loop are callers of `work`
 that differ in what they do with its results.
@@ -15,16 +15,16 @@ from bellhop.logs import Log
 from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Result
 from bellhop.settings import Settings
 from bellhop.state import messages
-from bellhop.state.messages import Envelope
+from bellhop.state.envelope import Envelope
 
 WAITS = Again(timedelta(0), "its group waits")
-"""What comes of a message that nobody worked on, since one of its group before it failed."""
+"""The result of a message that was not processed, since one before it in its group failed."""
 
 _DOUBLINGS = 16
 
 
 class Stage(Protocol):
-    """Does one message's work; what it leaves out, and what comes twice, the records tell it."""
+    """Handles one message; the records say which part of the work is done already."""
 
     def handle(self, message: Any) -> None:
         """Do the work of one of the stage's messages.
@@ -53,7 +53,7 @@ class Inbox:
         """Work on a batch in order, and yield what came of each delivery as soon as it is known.
 
         Of messages that ask for the same work only the first is worked on: the stage reads what
-        is current, and all that they tell of was written before the batch was received. After a
+        is current, and all that they refer to was written before the batch was received. After a
         failure the rest of its group is given back untouched, so that a queue that keeps the
         order within a group can.
 

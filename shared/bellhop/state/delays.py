@@ -1,16 +1,19 @@
-"""When things happen again: pauses that spread, and the names of what is timed."""
+"""Times of repeated work: pauses that spread, names of timers, and rests after long work."""
 
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
+from collections.abc import Hashable
+from datetime import datetime, timedelta
+
+from bellhop.ports.clock import Clock
 
 RENEWAL_PAUSE = timedelta(minutes=10)
 """Between two tries to renew a cluster that cannot be renewed."""
 
 
 PROBE_PAUSE = timedelta(minutes=1)
-"""After which a probe of which nothing was heard is made again."""
+"""The time after which an unanswered probe is repeated."""
 
 
 def spread(name: str, pause: timedelta) -> timedelta:
@@ -23,17 +26,17 @@ def spread(name: str, pause: timedelta) -> timedelta:
 
 
 def sweep_timer(cluster: str) -> str:
-    """Name the timer of a cluster's sweeps."""
+    """Name the timer of a cluster's resyncs."""
     return f"sweep/{cluster}"
 
 
 def granted_timer(cluster: str) -> str:
-    """Name the timer of the sweep that sees by rights which were just given in a cluster."""
+    """Name the timer of the resync that follows new rights in a cluster."""
     return f"granted/{cluster}"
 
 
 def assessment_timer(cluster: str, source: str) -> str:
-    """Name the timer of a health check whose script wants to look again."""
+    """Name the timer of a health check whose script asks to run again."""
     return f"assess/{cluster}/{source}"
 
 
@@ -43,12 +46,12 @@ def classify_timer(cluster: str) -> str:
 
 
 def notice_timer(cluster: str) -> str:
-    """Name the timer of what people are still to be told of a cluster."""
+    """Name the timer of pending notices about a cluster."""
     return f"notice/{cluster}"
 
 
 def renewal_timer(cluster: str) -> str:
-    """Name the timer of what has to be done next so that a cluster goes on ringing."""
+    """Name the timer of the next renewal that keeps a cluster sending events."""
     return f"renew/{cluster}"
 
 
@@ -80,3 +83,41 @@ def opening_timer(trigger: str, cluster: str) -> str:
 def retry_timer(cluster: str, profile: str) -> str:
     """Name the timer of the next try to apply a profile to a cluster."""
     return f"apply/{cluster}/{profile}"
+
+
+_TIMES = 3
+"""The pause after a piece of work, in multiples of the time that it took."""
+
+_LONGEST = timedelta(seconds=15)
+"""A worker that was frozen while it worked keeps what is newer no longer than this."""
+
+
+class Debounce:
+    """Pauses after work that takes long, so that a burst of changes is worked on a few times.
+
+    The first change is processed at once; those that come meanwhile wait, and are then processed
+    once. One process knows its own work of the last minutes.
+    """
+
+    def __init__(self, clock: Clock, long: timedelta) -> None:
+        self._clock = clock
+        self._long = long
+        self._rests: dict[Hashable, tuple[datetime, timedelta]] = {}
+
+    def begin(self, place: Hashable, begun: datetime) -> None:
+        """Let a piece of work rest that was begun then and is done now, if it took long."""
+        now = self._clock.now()
+        if now - begun > self._long:
+            self._rests[place] = now, min((now - begun) * _TIMES, _LONGEST)
+
+    def left(self, place: Hashable) -> timedelta | None:
+        """Return how long a piece of work is still to rest; None if it need not."""
+        ended, rest = self._rests.pop(place, (None, timedelta(0)))
+        if ended is None:
+            return None
+        left = ended + rest - self._clock.now()
+        # A clock that was ahead must not hold this for long.
+        if not timedelta(0) < left <= rest:
+            return None
+        self._rests[place] = ended, rest
+        return left

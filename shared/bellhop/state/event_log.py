@@ -1,23 +1,29 @@
-"""The ledger: what happened to each event, kept by cluster and hour for some days.
+"""Event log: the steps of each event, kept by cluster and hour for some days.
 
-  note ─► at hand ─► flush: one item for each cluster and second ─► ledger/CLUSTER/HOUR
+  note ─► buffer ─► flush: one item for each cluster and second ─► ledger/CLUSTER/HOUR
                                                             how many bytes: ledgers/HOUR/0 … 3
 
-It tells and decides nothing: a process that is killed takes with it what is at hand, and a store
-that takes no lines gets none, and nobody fails for it. All lines of a second lie next to each
-other, whoever wrote them, so that a reader sorts a second at a time, forwards and backwards.
-What each process wrote in an hour is counted in an item of its own, beside the clusters' names:
+It only reports: a process that is killed loses its buffer, and a store that refuses a line does
+not get it, without an error. The lines that all processes wrote in a second lie next to each
+other, so that a reader sorts a second at a time, forwards and backwards. An item for each process
+and hour counts the bytes that it wrote, beside the clusters' names:
 `trim` deletes the oldest lines by these counts, and reads no line that it does not delete. In a
 cloud many processes begin to count at each hour, for every cluster: four partitions take that.
+
+The lines of a second are compressed, since those of an event repeat each other. A line is
+`[MICROSECONDS, trace, what, object, detail, took, context]`; a field that is missing at its end has
+the default of `Entry`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
+import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -26,10 +32,56 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bellhop.errors import BellhopError, TooLargeError
+from bellhop.errors import BellhopError, InvalidError, TooLargeError
 from bellhop.ports.store import Item, Store
-from bellhop.state.event_log_lines import read_lines, write_lines
-from bellhop.state.record import Entry
+from bellhop.state.sealer import as_bytes, as_text
+
+_LACKING: tuple[Any, ...] = ("", 0.0, {})
+_LEVEL = 1
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
+
+
+class Entry(Struct, frozen=True):
+    """One line of the event log: what happened to one object's event, and how long it took."""
+
+    at: datetime
+    trace: str
+    what: str
+    cluster: str
+    object: str
+    detail: str = ""
+    took_ms: float = 0.0
+    context: Mapping[str, Any] = {}
+
+
+def write_lines(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Write lines of one second of a cluster as an item's value.
+
+    Raises:
+        InvalidError: one cannot be written as JSON.
+    """
+    try:
+        text = _encode([_line(entry) for entry in entries])
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidError("cannot write lines of the event log: they are not JSON") from error
+    return {"lines": as_text(zlib.compress(text.encode(), _LEVEL))}
+
+
+def read_lines(value: Mapping[str, Any], second: datetime, cluster: str) -> Iterator[Entry]:
+    """Read what `write_lines` wrote of a second of a cluster."""
+    for microseconds, trace, what, key, *rest in json.loads(
+        zlib.decompress(as_bytes(value["lines"]))
+    ):
+        at = second + timedelta(microseconds=microseconds)
+        yield Entry(at, trace, what, cluster, key, *rest[: len(_LACKING)])
+
+
+def _line(entry: Entry) -> list[Any]:
+    rest = [entry.detail, entry.took_ms, entry.context]
+    while rest and rest[-1] == _LACKING[len(rest) - 1]:
+        rest.pop()
+    return [entry.at.microsecond, entry.trace, entry.what, entry.object, *rest]
+
 
 _NOBODYS = "-"
 """The place of lines about no cluster."""
@@ -51,7 +103,7 @@ _MOST_CUT = 10_000
 
 _HOUR = timedelta(hours=1)
 _OPEN = 2 * _HOUR
-"""How old an hour is to which somebody may still add."""
+"""How old an hour is to which a process may still add."""
 
 _COUNTED = "counted"
 """The place, beside the hours' sums, of how far they have been counted."""
@@ -72,7 +124,7 @@ class EventLog:
         self._bounds = bounds or Bounds()
         self._me = os.urandom(4).hex()
         self._lock = threading.Lock()
-        self._at_hand: list[Entry] = []
+        self._buffer: list[Entry] = []
         self._counts: dict[tuple[str, str], _Count] = {}
         self._gathered: threading.Event | None = None
         self._observe: Callable[[Entry], None] = lambda _: None
@@ -82,7 +134,7 @@ class EventLog:
         self._observe = observer
 
     def gather(self) -> threading.Event:
-        """Keep lines at hand from now on until `flush`; return what is set when there are some.
+        """Keep lines in memory from now on until `flush`; return what is set when there are some.
 
         Else each is written at once. A function flushes when its messages are done.
         """
@@ -95,17 +147,17 @@ class EventLog:
         """Add a line; noting the same one twice is noting it once."""
         self._observe(entry)
         with self._lock:
-            if len(self._at_hand) < _MOST_AT_HAND:
-                self._at_hand.append(entry)
+            if len(self._buffer) < _MOST_AT_HAND:
+                self._buffer.append(entry)
         if self._gathered is None:
             self.flush()
         else:
             self._gathered.set()
 
     def flush(self) -> int:
-        """Write what is at hand; return how many lines were lost, since the store took none."""
+        """Write the lines in memory; return how many were lost, since the store took none."""
         with self._lock:
-            entries, self._at_hand = self._at_hand, []
+            entries, self._buffer = self._buffer, []
         seconds: dict[tuple[str, str], list[Entry]] = defaultdict(list)
         for entry in entries:
             seconds[entry.cluster or _NOBODYS, _second(entry.at)].append(entry)
@@ -138,11 +190,11 @@ class EventLog:
                 self._counts, self._me = {}, os.urandom(4).hex()
             count = self._counts.setdefault((cluster, hour), _Count())
             count.written += size
-            if count.told and count.written < count.told * 1.1 + _UNCOUNTED:
+            if count.stored and count.written < count.stored * 1.1 + _UNCOUNTED:
                 return
             written, place = count.written, (_share(cluster, hour), f"{cluster}/{self._me}")
         self._store.put(Item(*place, {"bytes": written}, expires_at=expires))
-        count.told = written
+        count.stored = written
 
     # Reading ------------------------------------------------------------------------------------
 
@@ -188,7 +240,7 @@ class EventLog:
     def trim(self, now: datetime) -> int:
         """Delete the oldest lines beyond the bound; return how many bytes.
 
-        Of very much only a part: the next time goes on. Two who trim at once delete the same.
+        Of very much only a part: the next time goes on. Two processes at once delete the same.
         """
         hours = self._hours(now)
         excess, left, freed = sum(hours.values()) - self._bounds.size, _MOST_CUT, 0
@@ -203,7 +255,7 @@ class EventLog:
     def _hours(self, now: datetime) -> dict[str, int]:
         """Count the bytes of each hour, oldest first; one that is over is counted once.
 
-        Whoever dies before he has counted all leaves them to the next one.
+        A process that dies before it has counted all leaves the rest to the next one.
         """
         sums = {item.sort: item.value for item in self._store.query("ledgers")}
         since, begun = self._uncounted(sums.pop(_COUNTED, {}), now), _hour(now - _OPEN)
@@ -241,13 +293,13 @@ class EventLog:
         written = self._written(hour)
         count = freed = 0
         for cluster, size in written.items():
-            wanted = size * share
+            excess = size * share
             for item in self._store.query(f"ledger/{cluster}/{hour}"):
-                if (wanted <= 0 and share < 1) or count >= most:
+                if (excess <= 0 and share < 1) or count >= most:
                     break
                 self._store.delete(item.partition, item.sort)
                 taken = _size(item.value)
-                wanted, freed, count = wanted - taken, freed + taken, count + 1
+                excess, freed, count = excess - taken, freed + taken, count + 1
         if share >= 1 and count < most and hour < _hour(now - _OPEN):
             for each in self._counted(hour):
                 self._store.delete(each.partition, each.sort)
@@ -261,10 +313,10 @@ class EventLog:
 
 @dataclass
 class _Count:
-    """Bytes that a process wrote to an hour of a cluster, and what it has told of them."""
+    """Bytes that a process wrote to an hour of a cluster, and how many of them it has stored."""
 
     written: int = 0
-    told: int = 0
+    stored: int = 0
 
 
 def hours_between(since: datetime, until: datetime) -> list[str]:

@@ -1,4 +1,4 @@
-"""Notes for the ledger: what happened to an event, and how long each step took."""
+"""Recorder of steps for the event log: the result of each, and how long it took."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from bellhop.errors import BellhopError, InvalidError
-from bellhop.state.record import Entry
+from bellhop.state.event_log import Entry
 from bellhop.state.records import Records
 
 _LONGEST = 2048
@@ -29,12 +29,12 @@ class Origin(Protocol):
 
     @property
     def rang(self) -> str:
-        """When the cluster noticed, in ISO 8601; empty where no ring was the cause."""
+        """When the cluster noticed, in ISO 8601; empty where no event was the cause."""
         ...
 
 
 class Nobody(Struct, frozen=True):
-    """The origin of what no ring caused: a sweep, a declaration."""
+    """The origin of work that no event caused: a resync, an applied manifest."""
 
     trace: str = ""
     rang: str = ""
@@ -53,7 +53,7 @@ class Note:
     context: dict[str, Any] = field(default_factory=dict)
 
     def fail(self, step: str, error: BellhopError | str) -> None:
-        """Note that a step failed; a sentence alone is of an input that cannot be used."""
+        """Note that a step failed; a sentence in place of an error is about an invalid input."""
         reason = InvalidError.code if isinstance(error, str) else error.code
         self.what, self.detail = "failed", str(error)
         self.context = {**self.context, "step": step, "reason": reason}
@@ -61,7 +61,7 @@ class Note:
 
 @contextmanager
 def noting(records: Records, origin: Origin, cluster: str, key: str) -> Iterator[Note]:
-    """Time a step and note it, also when it fails; `origin` brings the event's trace."""
+    """Time a step and note it, also when it fails; `origin` has the event's trace."""
     note = Note()
     begun = time.perf_counter()
     try:
@@ -75,7 +75,7 @@ def noting(records: Records, origin: Origin, cluster: str, key: str) -> Iterator
 def write(
     records: Records, origin: Origin, cluster: str, key: str, note: Note, took: float = 0.0
 ) -> None:
-    """Write a line; where the ring's time is known, the line says how long ago it was."""
+    """Write a line; where the time of the event is known, the line says how long ago it was."""
     now = records.clock.now()
     context = dict(note.context)
     if origin.rang:

@@ -1,6 +1,6 @@
-"""That an installation was left for another one, or is being filled: a mark that stops the rest.
+"""Mark of an installation that was left for another one, or is being filled: it stops all work.
 
-backup --leave   mark "left" ─► all that works looks at it within half a minute, and stops
+backup --leave   mark "left" ─► every process reads it within half a minute, and stops
 restore          mark "filling" ─► … ─► mark "filled"
 """
 
@@ -11,46 +11,34 @@ from datetime import datetime
 from msgspec import Struct
 
 from bellhop.errors import BusyError
-from bellhop.ports.store import Store
 from bellhop.state.table import Table
 
 LEFT = "left"
 FILLING = "filling"
 FILLED = "filled"
 
-_PLACE = ("move", "mark")
-
 
 class Move(Struct, frozen=True):
-    """What became of an installation, when, and by which archive."""
+    """The move of an installation: `what` it is, by which archive, and when."""
 
     what: str
     archive: str
     at: datetime
 
 
-class Moves:
+class Moves(Table[Move]):
     """The one mark of an installation."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._table = Table(store, Move)
+    kind = Move
+    partition, sort = "move", "mark"
 
-    def get(self) -> Move | None:
-        """Read what became of the installation; None where it never moved."""
-        kept = self._table.get(*_PLACE)
+    def get(self) -> Move | None:  # type: ignore[override]
+        """Read the mark; None where the installation never moved."""
+        kept = super().get()
         return kept.value if kept else None
 
-    def put(self, move: Move) -> None:
-        """Note what becomes of the installation."""
-        self._table.put(*_PLACE, move)
-
-    def delete(self) -> None:
-        """Have the installation go on."""
-        self._store.delete(*_PLACE)
-
     def refuse(self) -> None:
-        """See that the installation is one to work with.
+        """Raise an error if the installation is not to be worked with.
 
         Raises:
             BusyError: it was left, or is being filled.

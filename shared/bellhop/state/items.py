@@ -1,4 +1,4 @@
-"""What every store asks of an item before it writes it, in one wording."""
+"""Checks that every store makes of an item before it writes it, with the same errors."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def after_all(prefix: str) -> str | None:
     return trimmed[:-1] + chr(_AFTER_SURROGATES if last == _FIRST_SURROGATE else last)
 
 
-def stale(verb: str, partition: str, sort: str, expect: str | None) -> LostWriteError:
+def make_stale_error(verb: str, partition: str, sort: str, expect: str | None) -> LostWriteError:
     """Say that something else is there than what was expected."""
-    wanted = "nothing" if expect == ABSENT else f"the write {expect}"
+    expected = "nothing" if expect == ABSENT else f"the write {expect}"
     return LostWriteError(
-        f"cannot {verb} the item {partition!r} {sort!r}: {wanted} was expected and is not what is"
+        f"cannot {verb} the item {partition!r} {sort!r}: {expected} was expected and is not what is"
         " there; read it again"
     )

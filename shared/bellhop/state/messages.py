@@ -1,34 +1,31 @@
-"""What the stages tell each other: small typed values that carry identity, never content.
+"""Messages between the stages: small typed values that carry identity, never content.
 
-Whoever handles one reads the current state, so that a message which comes twice, late, out of
-order or from the dead letters does no harm. A group says what had better wait for what: one
-object's evaluations, one profile's placing, one profile's applications in one cluster, one
-cluster's sweeps. It saves work and guarantees nothing. A share says for whom it is done, so that
-one cluster's flood delays no other's event: inboxes serve shares in turn.
+A handler reads the current state, so that a message which comes twice, late, out of order or from
+the dead letters does no harm. The order of a group saves work and guarantees nothing: one object's
+evaluations, one profile's rendering, one profile's deployments in one cluster, one cluster's
+resyncs. By its share one cluster's flood delays no other's event.
 
     stage       inboxes
-    evaluate    evaluate  what rang          review  what a sweep found: rings overtake it
-                                             patient scripts that take long, and all that sees
-                                                     a whole report
-    deploy      deploy    profiles made      apply   carried to one cluster, which may not answer
-                                             charts  the same, by who has Helm
-    sweep       sweep     clusters walked    confirm hints read back, and labels that follow
-                probe     who is silent, or not well
+    evaluate    evaluate  events             review  objects of a resync, after all events
+                                             patient slow scripts, and work on a whole report
+    deploy      deploy    profiles rendered  apply   deployed in one cluster, which may not answer
+                                             charts  the same, by workers that have Helm
+    sweep       sweep     clusters listed    confirm hints read back, and labels that follow
+                probe     clusters that are silent or unhealthy
 """
 
 from __future__ import annotations
 
-import hashlib
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from msgspec import Struct, ValidationError, to_builtins
+from msgspec import ValidationError
 
 from bellhop.core.gvk import CLOUD_EVENT
 from bellhop.core.structs import read_struct
 from bellhop.errors import InvalidError, TemporaryError
-from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
+from bellhop.ports.queue import Message, Queue
+from bellhop.state.envelope import FIRST, Envelope
 
 INBOXES: Mapping[str, str] = {
     "evaluate": "evaluate",
@@ -44,69 +41,21 @@ INBOXES: Mapping[str, str] = {
 name of the first."""
 
 CHARTS = "charts"
-"""One more inbox of the deploy stage; who has no charts need not have it."""
+"""One more inbox of the deploy stage; an installation without charts need not have it."""
 
 _BACKGROUND = "~"
-"""Ends the name of a share of what no ring caused: rings take turns with it, and do not wait."""
+"""Ends the share of work that no event caused: events do not wait for it."""
 
 _EVENTS = "!"
-"""Ends that of a cluster's CloudEvents: who floods it from outside delays no object's event."""
-
-_FIRST = 1
-
-_UNLIKE = ("trace", "rang")
-"""Fields in which two messages may differ and still ask for the same work."""
-
-_READABLE = 80
-"""Characters of a long group's name that stay readable before its digest."""
-
-
-class Envelope(Struct, frozen=True, omit_defaults=True):
-    """What all messages have: an inbox, a group, a share, and a body that reads back."""
-
-    do: ClassVar[str]
-    usual: ClassVar[str]
-    """The inbox that it goes to, where it does not say otherwise."""
-
-    schema: ClassVar[int] = 1
-    """Raised where the version before would do something else, and is 2 where it knows no such
-    message: it leaves it to the new one."""
-
-    @property
-    def inbox(self) -> str:
-        """Say which inbox it goes to."""
-        return self.usual
-
-    @property
-    @abstractmethod
-    def group(self) -> str:
-        """Say which messages had better come one after the other."""
-
-    @property
-    @abstractmethod
-    def share(self) -> str:
-        """Say for whom it is done, and at whose cost."""
-
-    def message(self) -> Message:
-        """Return what goes into the queue; fields with their default are left out."""
-        body = {"do": self.do, **to_builtins(self)}
-        if self.schema != _FIRST:
-            body["schema"] = self.schema
-        return Message(body, group_name(self.group), group_name(self.share))
-
-    @property
-    def work(self) -> tuple[Any, ...]:
-        """Return what is asked for: equal for two messages of which one is enough."""
-        names = (name for name in self.__struct_fields__ if name not in _UNLIKE)
-        return (self.do, *(getattr(self, name) for name in names))
+"""Ends the share of a cluster's CloudEvents: a flood from outside delays no object's event."""
 
 
 class Evaluate(Envelope, frozen=True):
-    """Run the sources over an object's newest observation.
+    """Evaluate the sources for the newest observation of an object.
 
-    `rang` is when the cluster noticed, in ISO 8601, for the ledger's total. With a `source` it is
-    that one alone, whose script gets all its time. One that was `asked` for comes after the
-    cluster has said what accounts may see there.
+    `rang` is the time of the event in the cluster, in ISO 8601, for the total in the event log.
+    With a `source` only that one is evaluated, and its script gets all its time. One that was
+    `asked` for follows an access review of the cluster.
     """
 
     do: ClassVar[str] = "evaluate"
@@ -120,68 +69,52 @@ class Evaluate(Envelope, frozen=True):
 
     @property
     def inbox(self) -> str:
-        """What rang overtakes what a sweep found; scripts that take long delay neither."""
+        """Events come before objects that a resync found; slow scripts delay neither."""
         if self.source:
             return "patient"
         return self.usual if self.rang else "review"
 
     @property
     def group(self) -> str:
-        """One object after the other's own changes, for one source or for all."""
+        """One object, for one source or for all."""
         name = f"{self.cluster}/{self.object}"
         return f"{self.source}/{name}" if self.source else name
 
     @property
     def share(self) -> str:
-        """The cluster that sent it, or its CloudEvents, or the source whose script takes long."""
-        return self.source or _told_in(self.cluster, self.object)
+        """The cluster that sent the event, or its CloudEvents, or the source of a slow script."""
+        return self.source or _sender(self.cluster, self.object)
 
 
 class Aggregate(Envelope, frozen=True):
-    """Run a source's aggregatedSelection over what matches in a cluster, if any of it changed."""
+    """Run a source's aggregatedSelection over its matches in a cluster, if any of them changed."""
 
     do: ClassVar[str] = "aggregate"
     usual: ClassVar[str] = "patient"
+    ordering: ClassVar[str] = "{0.source}/{0.cluster}"
+    fairness: ClassVar[str] = "{0.source}"
     cluster: str
     source: str
     trace: str = ""
     rang: str = ""
 
-    @property
-    def group(self) -> str:
-        """One source in one cluster."""
-        return f"{self.source}/{self.cluster}"
-
-    @property
-    def share(self) -> str:
-        """The source, whose script may take long."""
-        return self.source
-
 
 class CheckDeletionGuard(Envelope, frozen=True):
-    """See how much of a report ended at once, and hold it or let it go."""
+    """Count how much of a report ended at once, and hold it or release it."""
 
     do: ClassVar[str] = "weigh"
     usual: ClassVar[str] = "patient"
+    ordering: ClassVar[str] = "{0.source}/{0.cluster}/held"
     cluster: str
     source: str
 
-    @property
-    def group(self) -> str:
-        """One report."""
-        return f"{self.source}/{self.cluster}/held"
-
-    @property
-    def share(self) -> str:
-        """The cluster in which it ended."""
-        return self.cluster
-
 
 class Instantiate(Envelope, frozen=True):
-    """Make a trigger's profile in a source cluster, for one object or, with none, for all."""
+    """Render a trigger's profile in a source cluster, for one object or, with none, for all."""
 
     do: ClassVar[str] = "instantiate"
     usual: ClassVar[str] = "deploy"
+    ordering: ClassVar[str] = "{0.trigger}/{0.cluster}/{0.object}"
     trigger: str
     cluster: str
     object: str = ""
@@ -189,46 +122,34 @@ class Instantiate(Envelope, frozen=True):
     rang: str = ""
 
     @property
-    def group(self) -> str:
-        """One profile."""
-        return f"{self.trigger}/{self.cluster}/{self.object}"
-
-    @property
     def share(self) -> str:
-        """The cluster in which it happened, or its CloudEvents."""
-        return _in_turn(_told_in(self.cluster, self.object), self.rang)
+        """The cluster of the event, or its CloudEvents."""
+        return _after_events(_sender(self.cluster, self.object), self.rang)
 
 
 class Resolve(Envelope, frozen=True):
-    """Take a user's own profile to the clusters that it selects."""
+    """Render a user's own profile for the clusters that it selects."""
 
     do: ClassVar[str] = "resolve"
     usual: ClassVar[str] = "deploy"
+    ordering: ClassVar[str] = "profile/{0.profile}"
+    fairness: ClassVar[str] = "profiles"
     profile: str
     trace: str = ""
     rang: str = ""
 
-    @property
-    def group(self) -> str:
-        """One profile."""
-        return f"profile/{self.profile}"
-
-    @property
-    def share(self) -> str:
-        """What users declared."""
-        return "profiles"
-
 
 class Apply(Envelope, frozen=True):
-    """Bring one cluster to what a profile wants there, or withdraw the profile from it.
+    """Deploy a profile in one cluster, or withdraw it from there.
 
-    `contested` is an object that changed hands, or may, and `touched` one that somebody else wrote
-    to, or deleted: each makes this another piece of work. One that is handed over says to the
-    workers `of` which inbox.
+    `contested` is an object that changed its owner, or may, and `touched` one that somebody else
+    wrote or deleted: each makes this another piece of work. One that is handed over names in `of`
+    the inbox of the workers.
     """
 
     do: ClassVar[str] = "apply"
     usual: ClassVar[str] = "apply"
+    ordering: ClassVar[str] = "{0.destination}/{0.profile}"
     trigger: str
     cluster: str
     profile: str
@@ -241,54 +162,40 @@ class Apply(Envelope, frozen=True):
 
     @property
     def inbox(self) -> str:
-        """Say which inbox it goes to."""
+        """The inbox that the message names, or the usual one."""
         return self.of or self.usual
 
     @property
-    def group(self) -> str:
-        """One profile in one cluster."""
-        return f"{self.destination}/{self.profile}"
-
-    @property
     def share(self) -> str:
-        """The cluster that is called, for the one in which it happened."""
-        return _in_turn(f"{self.destination}<{self.cluster}", self.rang)
+        """The cluster that is called, for the one of the event."""
+        return _after_events(f"{self.destination}<{self.cluster}", self.rang)
 
 
 class Resync(Envelope, frozen=True):
     """List a cluster; `full` evaluates all objects, not only those that changed.
 
-    With a `walk` it goes on with that one, whose record says where, and otherwise nothing.
+    With a `walk` it goes on with that resync, by its record, and does nothing if it has ended.
     """
 
     do: ClassVar[str] = "sweep"
     usual: ClassVar[str] = "sweep"
+    ordering: ClassVar[str] = "{0.cluster}"
     cluster: str
     full: bool = False
     walk: str = ""
 
-    @property
-    def group(self) -> str:
-        """One cluster."""
-        return self.cluster
-
-    @property
-    def share(self) -> str:
-        """The cluster that is called."""
-        return self.cluster
-
 
 class ScanDrift(Envelope, frozen=True):
-    """Look at what profiles hold in a cluster; `full` also at kinds of which they hold nothing.
+    """List the objects of profiles in a cluster; `full` also kinds of which they own none.
 
-    Where it is `held`, some of it is to stay as it was applied.
-
-    `kind` (GROUP/KIND), `after` and `last` say how far it has come: where a list goes on, and
-    beyond which place; `restarts` how often it began a kind anew.
+    Where it is `held`, some of them are to stay as they were applied. `kind` (GROUP/KIND), `after`
+    and `last` are its progress: where a list goes on, and beyond which place; `restarts` counts how
+    often it began a kind again.
     """
 
     do: ClassVar[str] = "survey"
     usual: ClassVar[str] = "sweep"
+    ordering: ClassVar[str] = "{0.cluster}/survey"
     cluster: str
     full: bool = False
     kind: str = ""
@@ -297,27 +204,18 @@ class ScanDrift(Envelope, frozen=True):
     restarts: int = 0
     held: bool = False
 
-    @property
-    def group(self) -> str:
-        """One cluster's holdings."""
-        return f"{self.cluster}/survey"
-
-    @property
-    def share(self) -> str:
-        """The cluster that is called."""
-        return self.cluster
-
 
 class ReadBack(Envelope, frozen=True):
     """Read one object back, after a hint that it is about to change.
 
-    `before` is its resource version as the hint had it: seeing it again says that the change
-    is not stored yet, or never will be. By one that may `drift` it may belong to a profile that is
-    to hear of it. One that `creates` proves nothing of its uid: it may never be stored.
+    `before` is its resource version as the hint had it: if it is read again, the change is not
+    stored yet, or never will be. By one that may `drift` the object may belong to a profile that is
+    to correct it. One that `creates` proves nothing of its uid: it may never be stored.
     """
 
     do: ClassVar[str] = "confirm"
     usual: ClassVar[str] = "confirm"
+    ordering: ClassVar[str] = "{0.cluster}/{0.object}"
     cluster: str
     object: str
     uid: str
@@ -326,16 +224,6 @@ class ReadBack(Envelope, frozen=True):
     trace: str = ""
     rang: str = ""
     creates: bool = False
-
-    @property
-    def group(self) -> str:
-        """One object."""
-        return f"{self.cluster}/{self.object}"
-
-    @property
-    def share(self) -> str:
-        """The cluster that sent it."""
-        return self.cluster
 
 
 class ReviewAccess(Envelope, frozen=True):
@@ -346,6 +234,7 @@ class ReviewAccess(Envelope, frozen=True):
 
     do: ClassVar[str] = "ask-rights"
     usual: ClassVar[str] = "confirm"
+    ordering: ClassVar[str] = "{0.cluster}/{0.account}/{0.kind}/{0.namespace}"
     cluster: str
     account: str
     kind: str
@@ -355,173 +244,109 @@ class ReviewAccess(Envelope, frozen=True):
     rang: str = ""
 
     @property
-    def group(self) -> str:
-        """One account's rights over one kind in one namespace."""
-        return f"{self.cluster}/{self.account}/{self.kind}/{self.namespace}"
-
-    @property
     def share(self) -> str:
         """The cluster that is called."""
-        return _in_turn(self.cluster, self.rang)
+        return _after_events(self.cluster, self.rang)
 
 
 class UpdateLabels(Envelope, frozen=True):
-    """Give a cluster the labels of the classifiers that it satisfies by now, and no others."""
+    """Give a cluster the labels of the classifiers that it satisfies, and no others."""
 
     do: ClassVar[str] = "classify"
     usual: ClassVar[str] = "confirm"
+    ordering: ClassVar[str] = "{0.cluster}/labels"
+    fairness: ClassVar[str] = "{0.cluster}" + _BACKGROUND
     cluster: str
-
-    @property
-    def group(self) -> str:
-        """One cluster's labels."""
-        return f"{self.cluster}/labels"
-
-    @property
-    def share(self) -> str:
-        """The cluster, as of what no ring waits for."""
-        return self.cluster + _BACKGROUND
 
 
 class CheckHealth(Envelope, frozen=True):
-    """See whether a cluster is well, as ClusterHealthChecks ask, and tell who is to know."""
+    """Evaluate the ClusterHealthChecks of a cluster, and notify people of what changed."""
 
     do: ClassVar[str] = "examine"
     usual: ClassVar[str] = "probe"
+    ordering: ClassVar[str] = "{0.cluster}/examine"
+    fairness: ClassVar[str] = "{0.cluster}" + _BACKGROUND
     cluster: str
-
-    @property
-    def group(self) -> str:
-        """One cluster's conditions."""
-        return f"{self.cluster}/examine"
-
-    @property
-    def share(self) -> str:
-        """The cluster, as of what no ring waits for."""
-        return self.cluster + _BACKGROUND
 
 
 class Probe(Envelope, frozen=True):
-    """Ask a cluster that did not answer whether it does, for all who wait for it."""
+    """Ask a cluster that did not answer whether it does, for all messages that wait for it."""
 
     do: ClassVar[str] = "probe"
     usual: ClassVar[str] = "probe"
+    ordering: ClassVar[str] = "{0.cluster}/probe"
     cluster: str
-
-    @property
-    def group(self) -> str:
-        """One cluster."""
-        return f"{self.cluster}/probe"
-
-    @property
-    def share(self) -> str:
-        """The cluster that is called."""
-        return self.cluster
 
 
 class Renew(Envelope, frozen=True):
-    """Do what is due by now so that a cluster goes on ringing; its record says what that is."""
+    """Renew what a cluster needs to go on sending events, by its record."""
 
     do: ClassVar[str] = "renew"
     usual: ClassVar[str] = "sweep"
+    ordering: ClassVar[str] = "{0.cluster}/renew"
     cluster: str
-
-    @property
-    def group(self) -> str:
-        """One cluster's registration."""
-        return f"{self.cluster}/renew"
-
-    @property
-    def share(self) -> str:
-        """The cluster that is called."""
-        return self.cluster
 
 
 class RefreshTokenKeys(Envelope, frozen=True):
-    """Read anew with which keys the tokens of a cluster's service accounts are signed."""
+    """Read again the keys that sign the tokens of a cluster's service accounts."""
 
     do: ClassVar[str] = "read-keys"
     usual: ClassVar[str] = "sweep"
+    ordering: ClassVar[str] = "{0.cluster}/keys"
     cluster: str
-
-    @property
-    def group(self) -> str:
-        """One cluster's keys."""
-        return f"{self.cluster}/keys"
-
-    @property
-    def share(self) -> str:
-        """The cluster that is called."""
-        return self.cluster
 
 
 class PurgeCluster(Envelope, frozen=True):
-    """Delete the traces of a forgotten cluster, once nobody is at work on it any more."""
+    """Delete the records of a forgotten cluster, once no worker is at work on it any more."""
 
     do: ClassVar[str] = "tidy"
     usual: ClassVar[str] = "sweep"
+    ordering: ClassVar[str] = "{0.cluster}/tidy"
     cluster: str
-
-    @property
-    def group(self) -> str:
-        """One cluster's end."""
-        return f"{self.cluster}/tidy"
-
-    @property
-    def share(self) -> str:
-        """The cluster that was."""
-        return self.cluster
 
 
 class CollectGarbage(Envelope, frozen=True):
-    """Keep the house: collect blobs nobody names, and set the timers that are missing."""
+    """Delete blobs that no record names, and set the timers that are missing."""
 
     do: ClassVar[str] = "keep"
     usual: ClassVar[str] = "sweep"
-
-    @property
-    def group(self) -> str:
-        """The house."""
-        return "keep"
-
-    @property
-    def share(self) -> str:
-        """Nobody's."""
-        return "keep"
+    ordering: ClassVar[str] = "keep"
+    fairness: ClassVar[str] = "keep"
 
 
-_KINDS: tuple[type[Envelope], ...] = (
-    Evaluate,
-    Aggregate,
-    CheckDeletionGuard,
-    Instantiate,
-    Resolve,
-    Apply,
-    Resync,
-    ScanDrift,
-    ReadBack,
-    ReviewAccess,
-    UpdateLabels,
-    CheckHealth,
-    Probe,
-    Renew,
-    RefreshTokenKeys,
-    PurgeCluster,
-    CollectGarbage,
-)
-_BY_NAME = {kind.do: kind for kind in _KINDS}
+class WriteStatus(Envelope, frozen=True):
+    """Write the status of an object, and its mirrors, into the configuration cluster.
+
+    With a `cluster` only its mirrors of this cluster. A generated profile has its stored name, and
+    names its `trigger` and `source` cluster.
+    """
+
+    do: ClassVar[str] = "write-status"
+    usual: ClassVar[str] = "apply"
+    ordering: ClassVar[str] = "configuration/{0.kind}/{0.namespace}/{0.name}/{0.cluster}"
+    fairness: ClassVar[str] = "configuration" + _BACKGROUND
+    schema: ClassVar[int] = 2
+    kind: str
+    namespace: str
+    name: str
+    cluster: str = ""
+    trigger: str = ""
+    source: str = ""
+
+
+_BY_NAME = {kind.do: kind for kind in Envelope.__subclasses__()}
 
 
 def read(body: Mapping[str, Any]) -> Envelope:
-    """Read back what a queue delivers; a field of a later version is passed over.
+    """Read the body of a message; a field of a later version is ignored.
 
     Raises:
-        InvalidError: it is of a kind nobody sends, or is not whole.
+        InvalidError: there is no such message, or a field is missing.
         TemporaryError: a newer version sent it.
     """
     kind = _BY_NAME.get(str(body.get("do")))
-    schema = body.get("schema", _FIRST)
-    if isinstance(schema, int) and schema > (kind.schema if kind else _FIRST):
+    schema = body.get("schema", FIRST)
+    if isinstance(schema, int) and schema > (kind.schema if kind else FIRST):
         raise TemporaryError(
             f"cannot do '{str(body.get('do'))[:64]}': a newer Bellhop asks for it; update this one"
         )
@@ -534,13 +359,13 @@ def read(body: Mapping[str, Any]) -> Envelope:
 
 
 class Publisher:
-    """Puts messages into the queues of the inboxes that they are for."""
+    """Publishes messages to the queues of their inboxes."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
 
     def reaches(self, inbox: str) -> bool:
-        """Say whether there is an inbox of that name here."""
+        """Return whether there is an inbox of that name here."""
         return inbox in self._queues
 
     def publish(self, messages: Iterable[Envelope]) -> None:
@@ -557,17 +382,9 @@ class Publisher:
             self._queues[inbox].publish(list(batch.values()))
 
 
-def _told_in(cluster: str, key: str) -> str:
+def _sender(cluster: str, key: str) -> str:
     return cluster + _EVENTS if key.startswith("/".join(CLOUD_EVENT) + "/") else cluster
 
 
-def _in_turn(share: str, rang: str) -> str:
-    return share if rang else share + _BACKGROUND
-
-
-def group_name(text: str) -> str:
-    """Return a group's name as every provider takes it: short, printable ASCII, still distinct."""
-    if 0 < len(text) <= GROUP_LIMIT and text.isascii() and text.isprintable() and " " not in text:
-        return text
-    readable = "".join(each if "!" <= each <= "~" else "?" for each in text[:_READABLE])
-    return f"{readable}#{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+def _after_events(share: str, noticed_at: str) -> str:
+    return share if noticed_at else share + _BACKGROUND

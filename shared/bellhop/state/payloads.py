@@ -4,22 +4,17 @@
 
 A short payload, as most objects have, lies in its head: one write and one read are all there is.
 Another is written once, in a partition of its own, or in the blob store when it is large. Its name
-holds the token of the head that it was to follow: since tokens never come back, whoever replaces
-that head knows that the payloads of those who lost, or died, can never be pointed to, and deletes
-them. What a first head was to follow has no token, so the leavings of a death there go when they
-are old.
+holds the token of the head that it was to follow: since tokens never come back, a worker that
+replaces that head knows that payloads of workers that lost, or died, can never be pointed to, and
+deletes them. A first head has no token to follow, so what a death leaves there goes when it is old.
 
-What is long in a very large head, as the destinations of a profile for all of a fleet, lies with
+Long fields of a very large head, as the destinations of a profile for all of a fleet, lie with
 the payload: no head reaches an item's limit, and none has to be opened to be listed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -28,39 +23,36 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bellhop.errors import InvalidError, LostWriteError, MissingError, StaleError
-from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
-from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.ports.store import ABSENT, ANY, Blobs, Item, Store
 from bellhop.state.blob_garbage import BlobGarbage, blob_name
-from bellhop.state.concurrency import RETRIES, until_written
+from bellhop.state.concurrency import until_written
+from bellhop.state.heads import (
+    INLINE,
+    NAMES,
+    PLACES,
+    Heads,
+    clear_fields,
+    digest,
+    digest_of_long,
+    has_long,
+    kept_places,
+    payload_place,
+    shard,
+    split_head,
+    with_value,
+)
 from bellhop.state.sealer import Sealer, as_bytes, as_text
 
 SHORT = 2048
 """Sealed bytes up to this lie in the head, which is listed with them: a few more bytes there cost
 less than a second item, that is written, read and deleted apart."""
 
-INLINE = 128 * 1024
-"""Sealed bytes above this go to the blob store, and of a head above it what is long is sealed with
-its payload: in text both are well below ITEM_LIMIT."""
-
-_LONG = 1024
-"""From how many bytes on a field of such a head is long; a record has few fields."""
-
 SHARDS = "0123456789abcdef"
-"""The payloads of one partition lie in as many: they weigh more than their heads."""
-
-_REMEMBERED = 128
-"""Heads of which it is known what they were written or read as: about what is worked on."""
+"""The payloads of one partition lie in as many: they are larger than their heads."""
 
 _OLD = timedelta(days=1)
 """Longer than anybody takes between a payload and its head."""
-
-_PLACES = ("payload", "blob", "sealed")
-"""Of an item: where its payload is, or the payload itself."""
-
-_NAMES = (*_PLACES, "wide", "alone", "was")
-"""Of an item, beside its clear fields: where the payload is, a digest of what is sealed with it
-because it is long, and whether that is all there is; where that of the head before it is."""
 
 
 class Sealed(Struct, frozen=True):
@@ -82,7 +74,7 @@ class Payloads:
         self._sealer = sealer
         self._clock = clock
         self._short = short
-        self._heads = _Heads()
+        self._heads = Heads()
         self.trash = BlobGarbage(store, blobs)
 
     def apart(self) -> Payloads:
@@ -106,24 +98,30 @@ class Payloads:
         Raises:
             MissingError: the payload is lost, and the head still points to it.
         """
-        for _ in range(RETRIES):
-            try:
-                return self._opened(item)
-            except MissingError as error:
-                now = self.store.get(item.partition, item.sort)
-                if now is None:
-                    return None
-                if now.token == item.token:
-                    raise MissingError(
-                        f"cannot read the record '{item.partition} {item.sort}': its payload is"
-                        " lost; write it again, or delete it"
-                    ) from error
-                item = now
-        raise StaleError(f"cannot read '{item.partition} {item.sort}': writers are quicker")
+        try:
+            return self._opened(item)
+        except MissingError:
+            return self._open_newest(item.partition, item.sort)
+
+    @until_written("read '{partition} {sort}'", reason="writers are quicker")
+    def _open_newest(self, partition: str, sort: str) -> Sealed | None:
+        item = self.store.get(partition, sort)
+        if item is None:
+            return None
+        try:
+            return self._opened(item)
+        except MissingError as error:
+            now = self.store.get(partition, sort)
+            if now is None or now.token != item.token:
+                raise LostWriteError(f"cannot read '{partition} {sort}': it changes") from error
+            raise MissingError(
+                f"cannot read the record '{partition} {sort}': its payload is lost; write it"
+                " again, or delete it"
+            ) from error
 
     def head(self, item: Item) -> Mapping[str, Any]:
         """Read the clear fields of a record, without its payload: of a `wide` one the short."""
-        return _clear(item)
+        return clear_fields(item)
 
     def wide(self, item: Item) -> bool:
         """Say whether a head has long fields that lie with its payload."""
@@ -144,15 +142,15 @@ class Payloads:
         self._heads.add(item)
         payload = self._unsealed(item, item.value)
         if item.value.get("wide"):
-            return Sealed(item, {**_clear(item), **payload["long"]}, payload["payload"])
-        return Sealed(item, _clear(item), payload)
+            return Sealed(item, {**clear_fields(item), **payload["long"]}, payload["payload"])
+        return Sealed(item, clear_fields(item), payload)
 
     def _unsealed(self, item: Item, places: Mapping[str, Any]) -> Any:
         """Read what an item, or what it replaced, has as its payload; None if that is nothing."""
         if places.get("blob"):
             sealed = self._blobs.get(places["blob"])
         elif places.get("payload"):
-            kept = self.store.get(_shard(item.partition, places["payload"]), places["payload"])
+            kept = self.store.get(shard(item.partition, places["payload"]), places["payload"])
             if kept is None:
                 raise MissingError(f"there is no payload {places['payload']!r}")
             sealed = as_bytes(kept.value["sealed"])
@@ -201,21 +199,25 @@ class Payloads:
             StaleError: something else is there by now.
         """
         before = old.token if old else ABSENT
-        short, long = _parted(new.value)
+        short, long = split_head(new.value)
         if old and payload is None and long and self._lies_there(old, long):
-            return self._point(old, _item(new, short))
-        value = self._lay_down(_item(new, short), long, payload, before)
-        apart = bool(value.get("payload") or (old and _kept(old).get("payload")))
+            return self._point(old, with_value(new, short))
+        value = self._lay_down(with_value(new, short), long, payload, before)
+        apart = bool(value.get("payload") or (old and kept_places(old).get("payload")))
         # Where payloads lie in their heads there are none to look for.
         leavings = self._leavings(old, new, value) if apart else []
         if old:
             self._discard(old)
         try:
-            token = self._heads.add(self.store.put(_item(new, value), expect=before))
+            token = self._heads.add(self.store.put(with_value(new, value), expect=before))
         except StaleError:
             # A store's client that was not answered may have repeated a write that was done.
             now = self.store.get(new.partition, new.sort)
-            if now is None or not _place(value) or _place(now.value) != _place(value):
+            if (
+                now is None
+                or not payload_place(value)
+                or payload_place(now.value) != payload_place(value)
+            ):
                 self._take_back(new.partition, value)
                 raise
             token = now.token
@@ -228,25 +230,25 @@ class Payloads:
     def retire(self, old: Item, new: Item) -> str:
         """Write a head that has no payload, and keep that of the one before for `last` a while.
 
-        What lay in its head lies in this one, as long as that is there; what lies apart, a day.
-        It is asked for no more often than deleting it would. Returns the token.
+        A payload that lay in its head is kept in this one, for as long as it exists; a payload that
+        lies apart is kept for a day. This costs no more calls than deleting it. Returns the token.
 
         Raises:
             StaleError: something else is there by now.
         """
-        kept = _kept(old)
-        was = {name: kept[name] for name in _PLACES if name in kept}
+        kept = kept_places(old)
+        was = {name: kept[name] for name in PLACES if name in kept}
         if old.value.get("wide") or not was:
             return self.follow(old, new, None)
         # Asked for before the write, as leavings are.
         found = list(self._laid(new)) if "payload" in was else []
         self._discard(old)
-        item = _item(new, {**new.value, "was": was})
+        item = with_value(new, {**new.value, "was": was})
         token = self._heads.add(self.store.put(item, expect=old.token))
         for each in found:
             if each.sort == was["payload"]:
                 self.store.put(replace(each, expires_at=self._clock.now() + _OLD))
-            elif not each.sort.startswith(f"{_digest(new.sort)}/-/"):
+            elif not each.sort.startswith(f"{digest(new.sort)}/-/"):
                 self.store.delete(each.partition, each.sort)
         return token
 
@@ -262,10 +264,10 @@ class Payloads:
         old = self.store.get(partition, sort) if expect == ANY else self._expected(new, expect)
         if old is None:
             raise LostWriteError(f"cannot write '{partition} {sort}': another writer was quicker")
-        short, long = _parted(head)
-        if not _holds(old, long):
+        short, long = split_head(head)
+        if not has_long(old, long):
             return self.follow(old, new, self._opened(old).payload)
-        return self._point(old, _item(new, short))
+        return self._point(old, with_value(new, short))
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         """Delete a record; say whether it was there.
@@ -296,8 +298,8 @@ class Payloads:
         for item in self.store.query(partition):
             self._discard(item)
             self.store.delete(partition, item.sort)
-        for shard in SHARDS:
-            place = f"payload/{partition}/{shard}"
+        for each in SHARDS:
+            place = f"payload/{partition}/{each}"
             for item in self.store.query(place):
                 self.store.delete(place, item.sort)
 
@@ -306,7 +308,7 @@ class Payloads:
     def _expected(self, new: Item, expect: str | None) -> Item | None:
         """Return the head that is to be replaced, by its token; None where none is to be there.
 
-        What is remembered of it is not read again: the write finds out whether it is there still.
+        A cached head is not read again: the conditional write checks that it is still there.
 
         Raises:
             StaleError: something else is there.
@@ -323,14 +325,16 @@ class Payloads:
     def _lies_there(self, old: Item, long: Mapping[str, Any]) -> bool:
         """Say whether all that is to be sealed is what a head points to, and is not lost."""
         try:
-            return _holds(old, long) and bool(old.value["alone"] and self._opened(old))
+            return has_long(old, long) and bool(old.value["alone"] and self._opened(old))
         except MissingError:
             return False
 
     def _point(self, old: Item, new: Item) -> str:
         """Write a head that points to what the one before it points to, and return its token."""
-        kept = {name: old.value[name] for name in _NAMES if name in old.value}
-        return self._heads.add(self.store.put(_item(new, {**new.value, **kept}), expect=old.token))
+        kept = {name: old.value[name] for name in NAMES if name in old.value}
+        return self._heads.add(
+            self.store.put(with_value(new, {**new.value, **kept}), expect=old.token)
+        )
 
     def _lay_down(
         self, new: Item, long: Mapping[str, Any], payload: Any, before: str
@@ -338,7 +342,7 @@ class Payloads:
         """Write a payload, and what is long in its head; return the head that holds or names it."""
         value = dict(new.value)
         if long:
-            value |= {"wide": _mark(long), "alone": payload is None}
+            value |= {"wide": digest_of_long(long), "alone": payload is None}
             payload = {"long": long, "payload": payload}
         if payload is None:
             return value
@@ -351,10 +355,10 @@ class Payloads:
             self.trash.put(name, new.partition, new.sort, self._clock.now())
             self._blobs.put(name, sealed)
             return {**value, "blob": name}
-        name = f"{_digest(new.sort)}/{before or '-'}/{os.urandom(8).hex()}"
+        name = f"{digest(new.sort)}/{before or '-'}/{os.urandom(8).hex()}"
         at = self._clock.now().isoformat()
         kept = {"sealed": as_text(sealed), "at": at}
-        self.store.put(Item(_shard(new.partition, name), name, kept))
+        self.store.put(Item(shard(new.partition, name), name, kept))
         return {**value, "payload": name}
 
     def _leavings(self, old: Item | None, new: Item, value: Mapping[str, Any]) -> list[str]:
@@ -363,8 +367,8 @@ class Payloads:
         Asked for before the write: while `old` is the head no payload follows a later one, and
         those that follow an earlier one, or this one, come too late.
         """
-        prefix = f"{_digest(new.sort)}/"
-        place = _kept(old).get("payload") if old else None
+        prefix = f"{digest(new.sort)}/"
+        place = kept_places(old).get("payload") if old else None
         oldest = self._clock.now() - _OLD
         return [
             item.sort
@@ -379,8 +383,8 @@ class Payloads:
 
     def _laid(self, new: Item) -> Iterator[Item]:
         """Yield the payloads of a record that lie apart."""
-        prefix = f"{_digest(new.sort)}/"
-        return self.store.query(_shard(new.partition, prefix), prefix=prefix)
+        prefix = f"{digest(new.sort)}/"
+        return self.store.query(shard(new.partition, prefix), prefix=prefix)
 
     def _take_back(self, partition: str, value: Mapping[str, Any]) -> None:
         if value.get("payload"):
@@ -388,75 +392,8 @@ class Payloads:
 
     def _delete(self, partition: str, names: list[str]) -> None:
         for name in names:
-            self.store.delete(_shard(partition, name), name)
+            self.store.delete(shard(partition, name), name)
 
     def _discard(self, old: Item) -> None:
         if old.value.get("blob"):
             self.trash.put(old.value["blob"], old.partition, old.sort, self._clock.now())
-
-
-class _Heads:
-    """Heads as they were written or read last, by their tokens, which never come back."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._items: OrderedDict[str, Item] = OrderedDict()
-
-    def add(self, item: Item) -> str:
-        """Remember a head, and return its token."""
-        with self._lock:
-            self._items[item.token] = item
-            if len(self._items) > _REMEMBERED:
-                self._items.popitem(last=False)
-        return item.token
-
-    def get(self, token: str | None) -> Item | None:
-        """Return the head of a token, if it is remembered."""
-        with self._lock:
-            return self._items.get(token or "")
-
-
-def _item(new: Item, value: Mapping[str, Any]) -> Item:
-    return Item(new.partition, new.sort, value, expires_at=new.expires_at)
-
-
-def _clear(item: Item) -> Mapping[str, Any]:
-    return {name: each for name, each in item.value.items() if name not in _NAMES}
-
-
-def _kept(item: Item) -> Mapping[str, Any]:
-    """Return where a head's payload is, or the one of the head that it has retired."""
-    kept: Mapping[str, Any] = item.value.get("was") or item.value
-    return kept
-
-
-def _place(value: Mapping[str, Any]) -> str | None:
-    """Name a write: where its payload is or, as no sealing comes twice, what it is."""
-    place: str | None = value.get("payload") or value.get("blob") or value.get("sealed")
-    return place
-
-
-def _parted(head: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Part a head that is very large into its short fields and the long ones."""
-    if len(json.dumps(dict(head))) <= INLINE:
-        return head, {}
-    sizes = {name: len(json.dumps(value)) for name, value in head.items()}
-    short = {name: value for name, value in head.items() if sizes[name] <= _LONG}
-    return short, {name: value for name, value in head.items() if name not in short}
-
-
-def _holds(item: Item, long: Mapping[str, Any]) -> bool:
-    """Say whether these long fields, be it none, are the ones that lie with a head's payload."""
-    return bool(item.value.get("wide", "") == (_mark(long) if long else ""))
-
-
-def _mark(long: Mapping[str, Any]) -> str:
-    return _digest(json.dumps(long, sort_keys=True))
-
-
-def _digest(sort: str) -> str:
-    return hashlib.sha256(sort.encode()).hexdigest()[:32]
-
-
-def _shard(partition: str, name: str) -> str:
-    return f"payload/{partition}/{name[0]}"

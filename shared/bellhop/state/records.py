@@ -6,46 +6,57 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from bellhop.catalog.records.manifests import CatalogRevision, Manifests, Pending
-from bellhop.catalog.records.set_choices import SetSelections
-from bellhop.catalog.records.snapshot import Snapshot
-from bellhop.clusters.records.alerts import Alerts
-from bellhop.clusters.records.circuits import Circuits
-from bellhop.clusters.records.clusters import Clusters, Gates, Healths
-from bellhop.clusters.records.installations import Installations
-from bellhop.declarations.records.applysets import ApplySetLeases
-from bellhop.declarations.records.held_removals import HeldRemovals
-from bellhop.deploy.records.dependencies import DependencyIndex
-from bellhop.deploy.records.dependents import Dependents
-from bellhop.deploy.records.inventories import Inventories, Orphans, Owners
-from bellhop.deploy.records.previews import Previews
-from bellhop.deploy.records.reload_index import ReloadIndex
-from bellhop.deploy.records.rollouts import RolloutStates
-from bellhop.deploy.records.statuses import DeploymentStatuses
-from bellhop.deploy.records.watches import Watches
-from bellhop.events.records.access_reviews import AccessReviews
-from bellhop.events.records.held_deletions import HeldDeletions
-from bellhop.events.records.matches import Matches
-from bellhop.events.records.selections import Selections
-from bellhop.events.records.slow_scripts import SlowScripts
-from bellhop.events.records.source_index import SourceIndexes
+from bellhop.catalog.records import CatalogRevision, Manifests, Pending, SetSelections, Snapshot
+from bellhop.clusters.records import (
+    Alerts,
+    Callers,
+    Circuits,
+    Clusters,
+    Gates,
+    Healths,
+    Heartbeats,
+    Installations,
+)
+from bellhop.configuration.records import ConfiguredObjects, WrittenObjects
+from bellhop.declarations.records import ApplySetLeases, HeldRemovals
+from bellhop.deploy.gates.records import Dependents, RolloutStates
+from bellhop.deploy.records import (
+    DependencyIndex,
+    DeploymentStatuses,
+    Inventories,
+    Orphans,
+    Owners,
+    Previews,
+    ReloadIndex,
+    Watches,
+)
+from bellhop.events.records import (
+    AccessReviews,
+    HeldDeletions,
+    Matches,
+    Selections,
+    SlowScripts,
+    SourceIndexes,
+)
 from bellhop.extras.classifiers.records import Classifications
 from bellhop.extras.health.records import Conditions
-from bellhop.ingest.records.arrivals import Arrivals
-from bellhop.ingest.records.callers import Callers
-from bellhop.ingest.records.heartbeats import Heartbeats
-from bellhop.ingest.records.issuers import Issuers
-from bellhop.ingest.records.observations import Observations
-from bellhop.ingest.records.refusals import RefusalCounts
-from bellhop.ingest.records.resync_requests import RequestLimits
-from bellhop.ingest.records.senders import Receipts, Senders
-from bellhop.ports.blobs import Blobs
+from bellhop.ingest.records import (
+    Arrivals,
+    Issuers,
+    Observations,
+    Receipts,
+    RefusalCounts,
+    RequestLimits,
+    Senders,
+)
 from bellhop.ports.clock import Clock
-from bellhop.ports.store import Item, Store
-from bellhop.profiles.records.names import NameReservationRecords
-from bellhop.profiles.records.pending_removals import PendingRemovals
-from bellhop.profiles.records.profiles import Profiles
-from bellhop.profiles.records.revisions import RevisionRecords
+from bellhop.ports.store import Blobs, Item, Store
+from bellhop.profiles.records import (
+    NameReservationRecords,
+    ProfileClusters,
+    Profiles,
+    RevisionRecords,
+)
 from bellhop.resync.records import DeletionConfirmations, ResyncProgresses
 from bellhop.state.event_log import Bounds, EventLog
 from bellhop.state.heartbeats import WorkerHeartbeats
@@ -60,7 +71,7 @@ from bellhop.state.versions import SCHEMAS, Versioned
 class Records:
     """Typed records over a Store, a blob store and a Sealer.
 
-    They hold no state of their own, but for lines of the ledger where somebody flushes them.
+    They hold no state of their own, but for lines of the event log that are flushed later.
     Sealed payloads of up to `short` bytes lie in their heads.
     """
 
@@ -70,7 +81,7 @@ class Records:
         blobs: Blobs,
         sealer: Sealer,
         clock: Clock,
-        ledger: Bounds | None = None,
+        bounds: Bounds | None = None,
         *,
         short: int = SHORT,
         schemas: Mapping[str, int] = SCHEMAS,
@@ -81,8 +92,8 @@ class Records:
         self.clusters = Clusters(store)
         self.choices = SetSelections(self._payloads)
         self.health = Healths(self._payloads)
-        self.classified = Classifications(self._payloads)
-        self.circuits, self.alerts = Circuits(store), Alerts(store)
+        self.classified, self.circuits = Classifications(self._payloads), Circuits(store)
+        self.alerts, self.written = Alerts(store), WrittenObjects(store)
         self.walks = ResyncProgresses(store, clock)
         self.strikes = DeletionConfirmations(store)
         self.gates = Gates(self._payloads)
@@ -95,7 +106,7 @@ class Records:
         self.inquiries = RequestLimits(store, "inquiry")
         self.hearings = Heartbeats(store)
         self.pulses = WorkerHeartbeats(store)
-        self.manifests = Manifests(self._payloads)
+        self.manifests, self.configured = Manifests(self._payloads), ConfiguredObjects(store)
         self.catalog = CatalogRevision(store, self._payloads.trash, clock)
         self.snapshot = Snapshot(blobs, sealer, self.catalog)
         self.pending, self.applysets = Pending(self._payloads, clock), ApplySetLeases(store, clock)
@@ -104,7 +115,7 @@ class Records:
         self.matches = Matches(store)
         self.holds = HeldDeletions(store, self._payloads.apart())
         self.selections = Selections(self._payloads)
-        self.departures, self.removals = PendingRemovals(store), HeldRemovals(store)
+        self.departures, self.removals = ProfileClusters(store, "leaving"), HeldRemovals(store)
         self.trails = SourceIndexes(store, clock)
         self.paces = SlowScripts(store, clock)
         self.permits = AccessReviews(store)
@@ -117,12 +128,12 @@ class Records:
         self.watches = Watches(store)
         self.mounts, self.readers = ReloadIndex(store), DependencyIndex(store)
         self.outcomes = DeploymentStatuses(store)
-        self.rotas = RolloutStates(store)
+        self.rotas, self.queued = RolloutStates(store), ProfileClusters(store, "queued")
         self.waiting = Dependents(store, "waiting")
         self.needing = Dependents(store, "needing")
         self.conditions = Conditions(store)
         self.previews = Previews(self._payloads)
-        self.ledger = EventLog(store, ledger)
+        self.ledger = EventLog(store, bounds)
         self.timers, self.retries = Timers(store, clock), Retries(store, clock)
         self.moves, self.installations = Moves(store), Installations(store)
 
@@ -142,70 +153,51 @@ class Records:
         payload: Any,
         expires_at: str | None,
     ) -> None:
-        """Write what `opened` read elsewhere, over whatever is there."""
+        """Write an item that `opened` read from another store, over whatever is there."""
         at = datetime.fromisoformat(expires_at) if expires_at else None
         old = self.store.get(partition, sort)
         self._payloads.follow(old, Item(partition, sort, head, expires_at=at), payload)
 
     def forget_cluster(self, key: str) -> None:
-        """Delete a cluster, and with it who may send for it; `forget_traces` does the rest."""
-        self.clusters.delete(key)
-        self.gates.delete(key)
-        self.issuers.delete(key)
-        self.callers.delete(key)
-        self.senders.forget(key)
+        """Delete a cluster and the access of its senders; `forget_traces` deletes the rest."""
+        self.clusters.forget(key)
+        self.gates.forget(key)
+        self._forget_access(key)
 
     def forget_traces(self, key: str) -> None:
-        """Delete what was observed, matched and applied in a cluster, and how it was."""
-        self._payloads.forget(f"observation/{key}")
-        self.arrivals.forget(key)
-        self.matches.forget(key)
-        self.holds.forget(key)
-        self.selections.forget(key)
-        self.trails.forget(key)
-        self.permits.forget(key)
+        """Delete all other records of a cluster: of its objects, their matches and add-ons."""
+        for table in (
+            *(self.observations, self.arrivals, self.matches, self.holds, self.selections),
+            *(self.trails, self.permits, self.readers, self.outcomes, self.waiting, self.needing),
+            *(self.conditions, self.previews, self.strikes, self.walks, self.health),
+            *(self.classified, self.refusals, self.circuits, self.alerts, self.looks),
+            *(self.inquiries, self.receipts, self.hearings),
+        ):
+            table.forget(key)
         self.forget_holdings(key)
-        self.readers.forget(key)
-        self.outcomes.forget(key)
-        self.waiting.forget(key)
-        self.needing.forget(key)
-        self.conditions.forget(key)
-        self.previews.forget(key)
-        self.strikes.forget(key)
-        self.walks.forget(key)
-        self.health.delete(key)
-        self.classified.delete(key)
-        self.refusals.forget(key)
-        self.circuits.delete(key)
-        self.alerts.delete(key)
-        self.looks.delete(key)
-        self.inquiries.delete(key)
-        self.issuers.delete(key)
-        self.callers.delete(key)
-        self.senders.forget(key)
-        self.receipts.forget(key)
-        self.hearings.delete(key)
+        self._forget_access(key)
+
+    def forget_holdings(self, key: str) -> None:
+        """Delete the records of add-ons in a cluster that is forgotten."""
+        for table in (self.inventories, self.owners, self.findings, self.watches, self.mounts):
+            table.forget(key)
+
+    def _forget_access(self, key: str) -> None:
+        for table in (self.issuers, self.callers, self.senders):
+            table.forget(key)
 
     def doubt_holdings(self, key: str) -> None:
-        """Take nothing for certain that profiles hold in a cluster: it is not what it was.
+        """Record all add-ons in a cluster as uncertain: it is not what it was.
 
-        Inventories stay: somebody may have written to one what is in the new cluster already.
+        Inventories stay: another worker may have written to one what is in the new cluster already.
         """
         for inventory in list(self.inventories.of(key)):
             self.inventories.doubt(key, inventory.profile, None)
 
-    def forget_holdings(self, key: str) -> None:
-        """Delete what profiles own in a cluster that is forgotten."""
-        self._payloads.forget(f"inventory/{key}")
-        self.owners.forget(key)
-        self.findings.forget(key)
-        self.watches.forget(key)
-        self.mounts.forget(key)
-
     def collect(self, now: datetime) -> int:
         """Delete blobs that no record has named for a day; return how many there were.
 
-        And lines beyond the ledger's bounds. For the schedule: once in an hour is enough.
+        And lines beyond the event log's bounds. For the schedule: once in an hour is enough.
         """
         self.ledger.trim(now)
         return self._payloads.trash.collect(now)

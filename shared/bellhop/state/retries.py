@@ -20,7 +20,6 @@ from bellhop.state.table import Table
 FEW = 3
 """Attempts of which nothing is recorded: most failures pass before."""
 
-_PARTITION = "retries"
 _READ = 100
 """Messages that are read for the oldest: more of them began to fail together."""
 
@@ -38,45 +37,48 @@ class Retry(Struct, frozen=True, omit_defaults=True):
     begun: int = 0
 
 
-class Retries:
+class Retries(Table[Retry, str]):
     """Retried messages of all inboxes."""
 
+    kind = Retry
+    partition, sort = "retries", "{digest}"
+
     def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
+        super().__init__(store)
         self._clock = clock
-        self._table = Table(store, Retry)
+
+    def expiry(self, record: Retry) -> datetime:
+        """Expire later where a message was begun."""
+        return self._clock.now() + (_SILENCE if record.begun else _EXPIRES)
 
     def add(self, message: Message) -> None:
         """Record that a message fails, since it first did; its worker has reported it."""
-        now, digest = self._clock.now(), _digest(message)
-        kept = self._table.get(_PARTITION, digest)
+        digest = _digest(message)
+        kept = self.get(digest)
         if kept is None or kept.value.begun:
-            retry = Retry(kept.value.since if kept else now)
-            self._table.put(_PARTITION, digest, retry, expires_at=now + _EXPIRES)
+            self.put(digest, Retry(kept.value.since if kept else self._clock.now()))
 
     def begin(self, message: Message) -> int:
         """Count that a worker begins a message of which earlier ones reported nothing.
 
         Return how many did. Two that begin it at once may count as one.
         """
-        now, digest = self._clock.now(), _digest(message)
-        kept = self._table.get(_PARTITION, digest)
-        retry = kept.value if kept else Retry(now)
-        begun = Retry(retry.since, retry.begun + 1)
-        self._table.put(_PARTITION, digest, begun, expires_at=now + _SILENCE)
-        return begun.begun
+        digest = _digest(message)
+        kept = self.get(digest)
+        old = kept.value if kept else Retry(self._clock.now())
+        self.put(digest, Retry(old.since, old.begun + 1))
+        return old.begun + 1
 
     def remove(self, message: Message) -> None:
         """Record that a message is done or dead-lettered."""
-        self._store.delete(_PARTITION, _digest(message))
+        self.delete(_digest(message))
 
     def oldest(self) -> datetime | None:
         """Return since when the oldest retried message fails; None if there is none.
 
         A message that was only begun is none of them: its function's failure is seen by itself.
         """
-        items = self._table.items(_PARTITION, limit=_READ)
-        retries = map(self._table.read, (item.value for item in items))
+        retries = map(self.read_item, self.items(limit=_READ))
         return min((each.since for each in retries if not each.begun), default=None)
 
 

@@ -1,18 +1,18 @@
 """Schedule: publishes what is due, and keeps nothing in memory.
 
-What has to happen later is a timer in the store, whoever set it: the retry of an outcome, a
-cluster's next resync or renewal, the garbage collection after one that left. This stage looks for
-those whose time has come, each minute in a cloud and several times a second on one machine.
+Later work is a timer in the store: the retry of a deployment, a cluster's next resync or renewal,
+the garbage collection after one that left. This stage looks for timers that are due, each minute in
+a cloud and several times a second on one machine.
 
     index ─► retries and all else, oldest first ─► resyncs, oldest first ─► those set too far ahead
-    a batch:  read its timers ─► publish their messages ─► move or end each, strike its entry
+    a batch:  read its timers ─► publish their messages ─► move or end each, delete its entry
 
 Helpers work on several batches at once. A tick begins no batch after `SPELL`: the next one goes on
 with the oldest. A timer is moved once its message is published, so that a tick that dies, or two at
 once, publish a message twice at worst. A timer that fails keeps no other from firing.
 
-What a clock set that was ahead is pulled in once that is seen: by who ticks, by the house's own
-timer, which fires within the hour, or when that fires.
+Timers that a clock set which was ahead are pulled in once that is noticed: by a tick, by the timer
+of the maintenance, which fires within the hour, or when that fires.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from datetime import datetime, timedelta
 from itertools import chain, takewhile
 from typing import NamedTuple
 
-from bellhop.core.first_error import Failures
+from bellhop.core.attempts import Failures
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.logs import Log
 from bellhop.ports.store import Item
 from bellhop.settings import Settings
 from bellhop.state import messages
 from bellhop.state.delays import PROBE_PAUSE, RENEWAL_PAUSE, spread, sweep_timer
-from bellhop.state.messages import CollectGarbage, Envelope, Probe, Publisher, Renew, Resync
+from bellhop.state.envelope import Envelope
+from bellhop.state.messages import CollectGarbage, Probe, Publisher, Renew, Resync
 from bellhop.state.records import Records
 from bellhop.state.timers import SHARDS, Due
 from bellhop.state.worker_pool import SEQUENTIAL, WorkerPool
@@ -179,19 +180,19 @@ class Schedule:
         return chain.from_iterable(done)
 
     def _ready(self, entry: Item, failures: Failures) -> _Ready | None:
-        """Read the timer of an entry; one that no longer counts, or is unreadable, is struck."""
+        """Read the timer of an entry; one that no longer counts, or is unreadable, is deleted."""
         name = entry.value["name"]
         with failures.isolated(name):
             due = self._records.timers.read(entry)
             if not due.counts or due.timer is None:
-                self._records.timers.strike(due)
+                self._records.timers.delete_entry(due)
                 return None
             try:
                 return _Ready(due, name, due.timer.value.at, messages.read(due.timer.value.body))
             except InvalidError as error:
                 self._log.error("Cannot read a timer", error, name=name)
                 self._records.timers.end(due)
-                self._records.timers.strike(due)
+                self._records.timers.delete_entry(due)
             except TemporaryError as error:
                 # A newer version set it, and will publish it.
                 self._log.warning("Left a timer", name=name, error=str(error))
@@ -215,13 +216,13 @@ class Schedule:
         return False
 
     def _set_next(self, fired: _Ready, now: datetime) -> None:
-        """Move a timer that has fired to its next time, or end it, and strike its entry."""
+        """Move a timer that has fired to its next time, or end it, and delete its entry."""
         again = self._next(fired.name, fired.message, now)
         if again is None:
             self._records.timers.end(fired.due)
         else:
             self._records.timers.move(fired.due, again)
-        self._records.timers.strike(fired.due)
+        self._records.timers.delete_entry(fired.due)
 
     def _next(self, name: str, message: Envelope, now: datetime) -> datetime | None:
         """Say when a timer fires again; None for those that fire once."""
@@ -233,10 +234,10 @@ class Schedule:
             case Renew():
                 if self._records.clusters.get(message.cluster) is None:
                     return None
-                # Whoever does it sets the time that the record says; if it fails, this one counts.
+                # Its handler sets the time that the record has; if it fails, this one counts.
                 return now + RENEWAL_PAUSE
             case Probe():
-                # As above; who finds that the cluster answers takes it away.
+                # As above; a worker that the cluster answers deletes it.
                 return now + PROBE_PAUSE
             case CollectGarbage():
                 return now + _KEEPING

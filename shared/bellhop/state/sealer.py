@@ -1,8 +1,8 @@
-"""Sealing of what clusters and users confide to us, so that a copy of the store tells nothing.
+"""Sealing of records, so that a copy of the store reveals nothing of clusters and users.
 
 Ingest faces the Internet. It may have a key of its own, with which the ingest policies and senders
 that it reads are sealed, and the observations that it writes. All other records open with the
-installation's key alone: an attacker who takes over ingest can neither read nor forge them.
+installation's key only: an attacker who takes over ingest can neither read nor forge them.
 """
 
 from __future__ import annotations

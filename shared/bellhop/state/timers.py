@@ -1,10 +1,10 @@
-"""What is to happen later: a timer by its name, and an index by time for the schedule to read.
+"""Timers by name, each with the message to publish, and an index by time for the schedule.
 
     set:    index "at, name" ─► timer "name" says at        (setting it again supersedes it)
     fire:   publish ─► timer is moved, or deleted, on condition ─► index entry is deleted
 
-The timer is the truth: an index entry whose time is not its timer's is of one that was set anew
-or cancelled, and is passed over. A death between two of these steps leaves an entry that fires
+The timer is the truth: an index entry whose time is not its timer's is of one that was set again
+or cancelled, and is ignored. A death between two of these steps leaves an entry that fires
 again, or one that means nothing; it never loses a timer that was set.
 
 A timer says when it was set, and so how long its pause is. One that was set in what is now the
@@ -59,17 +59,19 @@ class Due(Struct, frozen=True):
         return self.timer is not None and _moment(self.timer.value.at) == self.item.value["at"]
 
 
-class Timers:
+class Timers(Table[Timer, str]):
     """Timers by name; each name has one time at most."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._table = Table(store, Timer)
+    kind = Timer
+    partition, sort = "timer/{shard}", "{name}"
 
-    def get(self, name: str) -> Stored[Timer] | None:
-        """Read a timer."""
-        return self._table.get(_place(name), name)
+    def __init__(self, store: Store, clock: Clock) -> None:
+        super().__init__(store)
+        self._clock = clock
+
+    def place(self, name: str) -> tuple[str, str]:
+        """Return the place of a timer."""
+        return f"timer/{_digest(name)[0]}", name
 
     def set(
         self, name: str, at: datetime, body: Mapping[str, Any], *, expect: str | None = ANY
@@ -82,10 +84,10 @@ class Timers:
         self._put(Timer(name, at, body, self._clock.now()), expect=expect)
 
     def set_by(self, name: str, at: datetime, body: Mapping[str, Any], *, now: datetime) -> None:
-        """Have a message published at a time, or earlier, as somebody else has set it meanwhile.
+        """Have a message published at a time, or earlier, if another worker has set it so.
 
-        For what many ask for by one name, each knowing what is due by itself. What is due already
-        is being fired, and may have been looked at before this was asked.
+        For what many ask for by one name, each knowing what is due by itself. A timer that is due
+        already is being fired, and its worker may have read the records before this call.
         """
         while True:
             kept = self.get(name)
@@ -101,7 +103,7 @@ class Timers:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        self._store.delete(_place(name), name, expect=expect)
+        self.delete(name, expect=expect)
 
     def due(self, now: datetime, *, limit: int) -> Iterator[Due]:
         """Yield what is due, for each shard up to `limit` and in the order of time."""
@@ -119,9 +121,9 @@ class Timers:
         return Due(item, self.get(item.value["name"]))
 
     def _entries(self, shard: str, limit: int) -> Iterator[Item]:
-        """Yield a shard's entries in the order of time; few are read beyond those that are wanted.
+        """Yield a shard's entries in the order of time; few more than the caller takes are read.
 
-        A cloud may take money for each of them, and all of a fleet's next sweeps are among them.
+        A cloud may take money for each of them, and all of a fleet's next resyncs are among them.
         """
         after, page = "", 1
         while limit > 0:
@@ -139,7 +141,7 @@ class Timers:
         return datetime.fromisoformat(min(times)) if times else None
 
     def move(self, due: Due, at: datetime) -> None:
-        """Set a timer that has fired for its next time, unless somebody was quicker."""
+        """Set a timer that has fired for its next time, unless another worker was quicker."""
         assert due.timer is not None
         timer = due.timer.value
         with suppress(StaleError):
@@ -160,16 +162,16 @@ class Timers:
         timer = due.timer.value if due.timer else None
         if due.counts and timer:
             self.move(due, now + max(timer.at - timer.set_at, timedelta(0)))
-        self.strike(due)
+        self.delete_entry(due)
 
     def end(self, due: Due) -> None:
-        """Forget a timer that has fired, unless it was set anew meanwhile."""
+        """Forget a timer that has fired, unless it was set again meanwhile."""
         assert due.timer is not None
         name = due.timer.value.name
         with suppress(StaleError):
-            self._store.delete(_place(name), name, expect=due.timer.token)
+            self.delete(name, expect=due.timer.token)
 
-    def strike(self, due: Due) -> None:
+    def delete_entry(self, due: Due) -> None:
         """Take an entry out of the index, unless its timer was set again for the same time."""
         with suppress(StaleError):
             self._store.delete(due.item.partition, due.item.sort, expect=due.item.token)
@@ -178,11 +180,7 @@ class Timers:
         mark, moment = _digest(timer.name), _moment(timer.at)
         entry = {"name": timer.name, "at": moment, "set": _moment(timer.set_at)}
         self._store.put(Item(f"due/{mark[0]}", f"{moment}/{mark}", entry))
-        self._table.put(_place(timer.name), timer.name, timer, expect=expect)
-
-
-def _place(name: str) -> str:
-    return f"timer/{_digest(name)[0]}"
+        self.put(timer.name, timer, expect=expect)
 
 
 def _digest(name: str) -> str:

@@ -1,14 +1,15 @@
 """Versions of Bellhop side by side on one store: in which form each record is written.
 
-A field that is added is passed over by those who do not know it, and takes its default with those
-who do: that needs nothing here. Where a reader of the version before would go wrong, be it by
+A new field is ignored by versions that do not have it, and takes its default in those that do: that
+needs nothing here. Where a reader of the version before would go wrong, be it by
 losing the field when it writes the record again, the record's number is raised:
 
     new version ─► "schema": 2 ─► new reads it
                                   old says that it cannot: its message comes again, to the new one
     old version ─► no number   ─► both read it
 
-What is replaced unread needs more than a number: an old version would write its own form over it.
+A record that is replaced unread needs more than a number: an old version would overwrite it in its
+own form.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Threads that lend executions a hand: all of a process share them, and there are only so many.
+"""Helper threads for executions: all of a process share them, and there are only so many.
 
-    the execution   first ─► item ─► item ─► item ─► … ─► waits for what others have in hand
+    the execution   first ─► item ─► item ─► item ─► … ─► waits for the items of helpers
     a helper                  item ─► item ┄┄► another execution's ┄┄► item ─► item
 
-An execution works on its items itself, whatever helpers do: it is never slower than alone, however
-much others have to do and however long their clusters take to answer. Helpers come once its first
-item is done, so that none waits for a cluster that does not answer from the start, and go on to
-whoever else wants them after a few items.
+An execution works on its items itself, whatever helpers do: it is never slower than without them,
+however much others have to do and however long their clusters take to answer. Helpers come once its
+first item is done, so that none waits for a cluster that does not answer from the start. After a
+few items they go on to another execution that waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FEW = 3
 """So few items are done before a thread is woken."""
 
 _SLICE = 4
-"""Items that a helper does before it looks who else waits."""
+"""Items that a helper does before it looks for another execution that waits."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,7 +48,7 @@ class WorkerPool:
         """Do something to each item, for as long as there is reason to go on.
 
         Returns what came of those that were done, in their order, and the error that ended it:
-        what was in hand then is done, nothing else is begun.
+        items in progress then are finished, no other is begun.
         """
         heap = _Heap(do, items, go_on)
         more = heap.one()
@@ -72,7 +72,7 @@ SEQUENTIAL = WorkerPool()
 
 
 class _Heap(Generic[T, R]):
-    """Items to be done, by whoever takes one."""
+    """Items to be done, by any thread that takes one."""
 
     def __init__(self, do: Callable[[T], R], items: Sequence[T], go_on: Callable[[], bool]) -> None:
         self._do = do
@@ -104,7 +104,7 @@ class _Heap(Generic[T, R]):
         return True
 
     def end(self) -> tuple[list[R], Exception | None]:
-        """Wait for what is in hand, and return what came of everything."""
+        """Wait for items in progress, and return the results of all."""
         with self._changed:
             self._changed.wait_for(lambda: not self._in_hand)
         error = self._errors[min(self._errors)] if self._errors else None

@@ -56,6 +56,15 @@ locals {
   # Credentials of senders and tokens of clusters: ingest checks them, and sweep renews them.
   partitions_of_senders = ["caller", "issuer", "payload/caller/*", "payload/sender/*", "receipt/*", "sender/*"]
 
+  # What is deployed where: evaluate, which runs the scripts of tenants, reads these partitions and writes none.
+  partitions_of_deploy = ["cluster", "configured/*", "gate", "inventory/*", "manifest/*", "outcome/*", "owner/*", "payload/configured/*", "payload/gate/*", "payload/inventory/*", "payload/manifest/*", "payload/profile/*", "payload/written/*", "profile/*", "written/*"]
+
+  uses_of_records = { for stage, _ in local.rights : stage => (
+    stage == "ingest" ? tomap({}) :
+    stage == "evaluate" ? tomap({ Records = ["GetItem", "Query"], Writes = ["DeleteItem", "PutItem"] }) :
+    tomap({ Records = ["DeleteItem", "GetItem", "PutItem", "Query"] })
+  ) }
+
   takes = { for stage, _ in local.stages : stage => [for queue, by in local.queues : queue if by == stage] }
 
   # A function publishes a failed message of its queue again.
@@ -77,11 +86,11 @@ data "aws_iam_policy_document" "stage" {
   for_each = local.rights
 
   dynamic "statement" {
-    for_each = each.key == "ingest" ? [] : [1]
+    for_each = local.uses_of_records[each.key]
 
     content {
-      sid       = "Records"
-      actions   = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
+      sid       = statement.key
+      actions   = [for action in statement.value : "dynamodb:${action}"]
       resources = [aws_dynamodb_table.records.arn]
 
       dynamic "condition" {
@@ -90,7 +99,7 @@ data "aws_iam_policy_document" "stage" {
         content {
           test     = "ForAllValues:StringNotLike"
           variable = "dynamodb:LeadingKeys"
-          values   = local.partitions_of_senders
+          values   = concat(local.partitions_of_senders, statement.key == "Writes" ? local.partitions_of_deploy : [])
         }
       }
     }

@@ -8,7 +8,7 @@ from bellhop.runtime.aws.metrics import UNITS
 from tests.benchmarks.clouds.bill import (
     HOURS,
     MILLION,
-    SWEEPS,
+    RESYNCS,
     TICKS,
     Count,
     Counts,
@@ -81,7 +81,7 @@ class AwsBill:
     )
 
     def columns(self, count: Count) -> dict[str, str]:
-        """Tell what was asked for."""
+        """Return the requests, counted."""
         return {
             "Reads": whole(count.by("dynamodb", "GetItem")),
             "Queries": whole(count.by("dynamodb", "Query")),
@@ -133,7 +133,8 @@ class AwsBill:
     def cluster(self, counts: Counts) -> dict[str, float]:
         """Return what each of its clusters costs."""
         return {
-            "its resync, every five minutes": sum(self.costs(counts["a resync"]).values()) * SWEEPS,
+            "its resync, every five minutes": sum(self.costs(counts["a resync"]).values())
+            * RESYNCS,
             "its kubeconfig": SECRET.of(1),
         }
 

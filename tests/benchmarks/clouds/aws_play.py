@@ -12,14 +12,14 @@ from typing import Any
 
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.state.messages import INBOXES
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.benchmarks.clouds.play import SOURCE, Play
 from tests.functions.lab import Account, Context, Lambda, User, event
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
 _READ, _WRITTEN = 4096, 1024
 
 
-class Weighed(Services):
+class MeteredServices(Services):
     """Services that note what DynamoDB would charge for each request."""
 
     def __init__(self, moto: Moto) -> None:
@@ -33,31 +33,31 @@ class Weighed(Services):
             asked.append(request() if callable(request) else request)
             return asked[-1]
 
-        told: Mapping[str, Any] = {}
+        answer: Mapping[str, Any] = {}
         try:
-            told = super().call(service, operation, noted, **how)
+            answer = super().call(service, operation, noted, **how)
         except RefusedError as refused:
-            told = refused.told
+            answer = refused.answer
             raise
         finally:
             if service == "dynamodb":
-                self._weigh(operation, asked, told)
-        return dict(told)
+                self._meter(operation, asked, answer)
+        return dict(answer)
 
-    def _weigh(
-        self, operation: str, asked: list[Mapping[str, Any]], told: Mapping[str, Any]
+    def _meter(
+        self, operation: str, asked: list[Mapping[str, Any]], answered: Mapping[str, Any]
     ) -> None:
         match operation:
             case "get_item":
-                self.units["read"] += _units(told.get("Item", {}), _READ)
+                self.units["read"] += _units(answered.get("Item", {}), _READ)
             case "query":
-                size = sum(_size(each) for each in told.get("Items", ()))
+                size = sum(_size(each) for each in answered.get("Items", ()))
                 self.units["read"] += max(1, -(-size // _READ))
             case "put_item":
                 self.units["written"] += sum(_units(each["Item"], _WRITTEN) for each in asked)
             case "delete_item":
-                gone = told.get("Attributes", told.get("Item", {}))
-                self.units["written"] += _units(gone, _WRITTEN)
+                deleted = answered.get("Attributes", answered.get("Item", {}))
+                self.units["written"] += _units(deleted, _WRITTEN)
 
 
 def _units(item: Mapping[str, Any], unit: int) -> int:
@@ -75,13 +75,13 @@ class AwsPlay(Play):
     def __init__(self, moto: Moto, kubeconfig: Mapping[str, Any]) -> None:
         self._moto = moto
         self.account = Account(moto)
-        self.account.services = self._services = Weighed(moto)
+        self.account.services = self._services = MeteredServices(moto)
         super().__init__(User(self.account), kubeconfig)
         self._urls = json.loads(self.account.environment["BELLHOP_QUEUES"])
         self.wake()
 
     def wake(self) -> None:
-        """Have all functions begin anew."""
+        """Start all functions cold."""
         self.functions = Lambda(self.account)
 
     def send(self, body: Any) -> int:
@@ -115,7 +115,7 @@ class AwsPlay(Play):
         return Counter(self._services.units)
 
     def _waiting(self) -> int:
-        """Say how many messages there are, in hand or not."""
+        """Return the number of messages, in flight or not."""
         sqs, kinds = self._services.client("sqs"), ("", "NotVisible", "Delayed")
         names = [f"ApproximateNumberOfMessages{kind}" for kind in kinds]
         return sum(
@@ -127,5 +127,5 @@ class AwsPlay(Play):
         )
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Close the connections."""
         self.account.close()

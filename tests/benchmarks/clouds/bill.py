@@ -1,6 +1,6 @@
 """What clouds take for what was counted: the tables of the costs page.
 
-`requests.json` has the counts, which `python -m tests.benchmarks.requests` makes anew, together
+`requests.json` has the counts, which `python -m tests.benchmarks.requests` renews, together
 with the tables; a test makes both again. Each cloud has its prices in a file of its own.
 """
 
@@ -31,7 +31,7 @@ APPLIES = "deploy"
 """The function that makes those calls."""
 
 TICKS = HOURS * 60
-SWEEPS = HOURS * 12
+RESYNCS = HOURS * 12
 
 Counts = Mapping[str, "Count"]
 
@@ -52,7 +52,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Count:
-    """What an event, a sweep or a tick asks for, in all functions together.
+    """The requests of an event, a resync or a tick, in all functions together.
 
     `asked` are requests by `service:operation`, `units` what the cloud takes money for beside
     them; `batches` are invocations fed by a queue. `stages` has for each function its
@@ -89,7 +89,7 @@ class Bill(Protocol):
     prices: Sequence[Price]
 
     def columns(self, count: Count) -> dict[str, str]:
-        """Tell what was asked for, by the heads of the table's columns."""
+        """Return the requests by the heads of the table's columns."""
         ...
 
     def costs(self, count: Count) -> dict[str, float]:

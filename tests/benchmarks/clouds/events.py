@@ -24,14 +24,15 @@ from bellhop.api.kinds import parse_all, read_documents
 from bellhop.catalog.cache import Catalogs
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.declarations.apply import ManifestWriter
-from bellhop.deploy.handler import Deploy
 from bellhop.deploy.reconciler import ProfileReconciler
 from bellhop.ports.kube import Kube
-from bellhop.ports.secrets import Secrets
-from bellhop.resync.resync import Resyncer
+from bellhop.ports.store import Secrets
 from bellhop.runtime.cloud import resources as cloud
+from bellhop.runtime.handlers import Handlers
+from bellhop.runtime.handlers.deploy import make_deploy_table
+from bellhop.runtime.handlers.sweep import make_resync_table
 from bellhop.settings import Settings
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 from tests.benchmarks.clouds.bill import CALL, CALLS
 from tests.benchmarks.figures import percentile
 from tests.benchmarks.growth import rules
@@ -135,20 +136,22 @@ class Events(ABC):
 
     # What is there ------------------------------------------------------------------------------
 
-    def deploy(self, here: cloud.Resources) -> Deploy:
+    def deploy(self, here: cloud.Resources) -> Handlers:
         """Make a deploy stage that opens this fleet's clusters."""
         rest = here.publisher, here.settings
         catalogs = Catalogs(here.records)
         clusters = Clusters(self, self.secrets(here))
-        execute = ProfileReconciler(
+        reconciler = ProfileReconciler(
             catalogs, clusters, *rest, here.log, metrics=Prometheus(here.reach)
         )
-        return Deploy(here.records, catalogs, here.publisher, execute, here.settings)
+        table = make_deploy_table(here.records, catalogs, *rest, reconciler)
+        return Handlers("deploy", table)
 
-    def sweep(self, here: cloud.Resources) -> Resyncer:
-        """Make a sweep stage that does."""
+    def sweep(self, here: cloud.Resources) -> Handlers:
+        """Make a resync stage that does."""
         catalogs, access = Catalogs(here.records), Clusters(self, self.secrets(here))
-        return Resyncer(here.records, catalogs, access, here.publisher, here.settings, here.log)
+        rest = here.publisher, here.settings, here.log
+        return Handlers("sweep", make_resync_table(here.records, catalogs, access, *rest))
 
     def settle(self, clusters: int, sources: int) -> None:
         """Register clusters and declare sources, and have all done that follows at once."""
@@ -163,7 +166,7 @@ class Events(ABC):
         secrets = self.secrets(here)
         interval = self.settings.sweep_interval.total_seconds()
         for number in range(clusters):
-            # One after the other, so that their sweeps are due in turn from the beginning on.
+            # One after the other, so that their resyncs are due in turn from the beginning on.
             self.clock.seconds = interval * (number / clusters - 1)
             kube = TimedKube(f"fleet/c{number}", self)
             cluster = Cluster(
@@ -184,7 +187,7 @@ class Events(ABC):
         self.at(0.5, self._tick, seconds)
         moment = 0.0
         while (moment := moment + self.dice.expovariate(rate)) < seconds:
-            self.at(moment, self._ring)
+            self.at(moment, self._change_object)
         self.go_on()
 
     def go_on(self) -> None:
@@ -200,7 +203,7 @@ class Events(ABC):
         heapq.heappush(self._agenda, (moment, next(self._order), lambda: step(*arguments)))
 
     def applied(self, cluster: str, name: str) -> None:
-        """Note that what an event brings is in its cluster."""
+        """Note that the add-on of an event is in its cluster."""
         begun = self._rang.pop((cluster, name), None)
         if begun is not None:
             self.latencies.append(self.clock.seconds - begun)
@@ -222,7 +225,7 @@ class Events(ABC):
         if self.clock.seconds + TICK < until:
             self.at(self.clock.seconds + TICK, self._tick, until)
 
-    def _ring(self) -> None:
+    def _change_object(self) -> None:
         """Have an object of some cluster be new, or change, and its forwarder send it."""
         self.events += 1
         names = list(self.kubes)
@@ -233,7 +236,7 @@ class Events(ABC):
     def _changed(
         self, cluster: str, kube: TimedKube, written: list[dict[str, Any]]
     ) -> Mapping[str, Any]:
-        """Have an object of a cluster be new, change or go; return what its forwarder tells."""
+        """Create, change or delete an object of a cluster; return its forwarder's batch."""
         if len(written) > _KEEPS:
             about = written.pop(0)["metadata"]
             kube.drop(SERVICE, about["namespace"], about["name"])
@@ -241,7 +244,7 @@ class Events(ABC):
             return {"gone": {"key": key, "uid": about["uid"], "version": about["resourceVersion"]}}
         if written and self.dice.random() > NEW:
             changed = self.dice.choice(written)
-            # What the trigger brings bears this name: another object goes, and this one comes.
+            # The trigger's add-on bears this name: another object is deleted, and this one created.
             changed["metadata"]["labels"]["turn"] = str(next(self._order))
             changed.update(kube.put(changed))
             return {"object": changed}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from tests.benchmarks.clouds.bill import HOURS, MILLION, SWEEPS, TICKS, Count, Counts, Price, whole
+from tests.benchmarks.clouds.bill import HOURS, MILLION, RESYNCS, TICKS, Count, Counts, Price, whole
 from tests.benchmarks.clouds.module import GOOGLE
 
 GIB = 2**30
@@ -53,7 +53,7 @@ class GoogleBill:
     )
 
     def columns(self, count: Count) -> dict[str, str]:
-        """Tell what was asked for."""
+        """Return the requests, counted."""
         read, written, deleted = (count.units[each] for each in ("read", "written", "deleted"))
         return {
             "Reads": whole(count.by("firestore", *READS)),
@@ -96,7 +96,7 @@ class GoogleBill:
     def cluster(self, counts: Counts) -> dict[str, float]:
         """Return what each of its clusters costs."""
         return {
-            "its resync, every five minutes": self._sum(counts["a resync"]) * SWEEPS,
+            "its resync, every five minutes": self._sum(counts["a resync"]) * RESYNCS,
             "its kubeconfig": SECRET.of(1),
         }
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from bellhop.adapters.gcp.services import Services
 from bellhop.state.messages import INBOXES
-from infra.lab.google import FIRESTORE, PUBSUB, Emulator
-from infra.lab.google_secrets import SecretManager
-from infra.lab.google_storage import Storage
 from tests.benchmarks.clouds.play import SOURCE, Play
 from tests.functions.gcp_lab import Project
 from tests.functions.gcp_run import Run, pushed
+from tests.lab.google import FIRESTORE, PUBSUB, Emulator
+from tests.lab.google_secrets import SecretManager
+from tests.lab.google_storage import Storage
 
 LEAST = 1_000
 """Bytes for which a request to Pub/Sub, or a push of its, is taken at least."""
@@ -31,7 +31,7 @@ _BESIDE = 40
 _AT_ONCE = 100
 
 
-class Weighed(Services):
+class MeteredServices(Services):
     """Services that note each request, and what Google would charge for it."""
 
     def __init__(self, project: str, emulators: Mapping[str, str]) -> None:
@@ -106,15 +106,15 @@ class GooglePlay(Play):
         self._project = Project(place, storage, tries=100)
         self._project.services.close()
         emulators = self._project.emulators
-        self._project.services = self._services = Weighed(self._project.name, emulators)
+        self._project.services = self._services = MeteredServices(self._project.name, emulators)
         self._by = Services(self._project.name, emulators=emulators)
         self._project.hold()
         super().__init__(self._project.owner(), kubeconfig)
         self.wake()
 
     def wake(self) -> None:
-        """Have all functions begin anew."""
-        self.functions = Run(partial(self._project.open, tells=True))
+        """Start all functions cold."""
+        self.functions = Run(partial(self._project.open, logs=True))
 
     def send(self, body: Any) -> int:
         """Have the source's sender send something."""
@@ -154,7 +154,7 @@ class GooglePlay(Play):
         return Counter(self._services.units)
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Close the connections."""
         self._by.close()
         self._project.close()
 

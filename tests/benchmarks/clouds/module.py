@@ -58,7 +58,7 @@ class Module:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Return the services of which the README wants an interface endpoint in a network."""
+        """Return the services that need an interface endpoint in a network, by the README."""
         found = re.search(r"each of (.*) is an interface endpoint", self._text("README.md"))
         assert found
         return tuple(re.findall(r"`(\w+)`", found[1]))

@@ -1,4 +1,4 @@
-"""What events, sweeps and ticks ask of a cloud: played, and counted."""
+"""The requests of events, resyncs and ticks to a cloud: played, and counted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import ObjectKey
+from bellhop.state.cluster import Cluster
 from bellhop.state.messages import CollectGarbage, Resync
-from bellhop.state.record import Cluster
 from infra.demo.user import User as Someone
 from tests.benchmarks.clouds.bill import Count
 from tests.fakes.fleet import service
@@ -42,7 +42,7 @@ class Play(ABC):
 
     @abstractmethod
     def wake(self) -> None:
-        """Have all functions begin anew, as after a cold start."""
+        """Start all functions cold."""
 
     @abstractmethod
     def send(self, body: Any) -> int:
@@ -69,14 +69,14 @@ class Play(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Close the connections."""
 
     # What happens -------------------------------------------------------------------------------
 
     def register(self, *destinations: int) -> None:
         """Know as many clusters as the most of some numbers; labels say who is among which.
 
-        Their records alone are written: what registering does beside is not counted here.
+        Only their records are written: the other work of registering is not counted here.
         """
         here = self.user.here
         for number in range(max(destinations)):
@@ -93,27 +93,27 @@ class Play(ABC):
     def destine(self, destinations: int) -> None:
         """Have events go to so many clusters; what follows from that is over."""
         more = f"destinationClusterSelector: {{matchLabels: {{of-{destinations}: 'yes'}}}}"
-        brought = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+        content = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
         # What an API server has of its own is not to match.
         matching = ", labelFilters: [{key: sveltos, operation: Equal, value: fv}]"
-        self.user.apply(join(source(more=matching), trigger(more=more), brought))
+        self.user.apply(join(source(more=matching), trigger(more=more), content))
         self.drain()
 
-    def ring(self, stored: Mapping[str, Any]) -> None:
+    def send_event(self, stored: Mapping[str, Any]) -> None:
         """Send what is stored, through the function's URL."""
         batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
         assert self.send({**batch, "items": [{"object": stored}]}) == 200
 
-    def tell_gone(self, stored: Mapping[str, Any]) -> None:
+    def send_deletion(self, stored: Mapping[str, Any]) -> None:
         """Send that what was stored is there no more, as a forwarder does."""
         metadata = stored["metadata"]
-        gone = {"uid": metadata["uid"], "version": str(int(metadata["resourceVersion"]) + 1)}
+        deleted = {"uid": metadata["uid"], "version": str(int(metadata["resourceVersion"]) + 1)}
         batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
-        items = [{"gone": {**gone, "key": str(ObjectKey.of(stored))}}]
+        items = [{"gone": {**deleted, "key": str(ObjectKey.of(stored))}}]
         assert self.send({**batch, "items": items}) == 200
 
-    def sweep(self) -> None:
-        """Ask for a sweep, as a timer does."""
+    def resync(self) -> None:
+        """Request a resync, as a timer does."""
         self.user.here.publisher.publish([Resync(f"fleet/{SOURCE}")])
 
     def keep(self) -> None:
@@ -170,7 +170,7 @@ def _by_service(found: Counter[str]) -> dict[str, float]:
 
 
 def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> dict[str, Count]:
-    """Count what events to so many clusters, a sweep, a tick and the house-keeping ask for."""
+    """Count the requests of events to so many clusters, a resync, a tick and the house-keeping."""
     found: dict[str, Count] = {}
     with ExitStack() as stack:
         someone = Someone(kubeconfig)
@@ -179,7 +179,7 @@ def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> di
         def changed(name: str) -> Mapping[str, Any]:
             web = service(name)
             del web["status"]
-            # What is left in a cluster would be in another one's sweep.
+            # An object left in a cluster would be part of another one's resync.
             stack.callback(vanish, web)
             return someone.create(web)
 
@@ -195,23 +195,23 @@ def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> di
             for name in ("warm", "event"):
                 # The first one makes everything warm.
                 stored = changed(f"{name}-{many}")
-                counted = play.count("ingest", lambda at=stored: play.ring(at), applied=many)
+                counted = play.count("ingest", lambda at=stored: play.send_event(at), applied=many)
             found[f"an event, {many} destination{'s' * (many > 1)}"] = counted
             if many == destinations[0]:
                 play.wake()
                 stored = changed("cold")
                 found["the same, all functions cold"] = play.count(
-                    "ingest", lambda at=stored: play.ring(at), applied=many
+                    "ingest", lambda at=stored: play.send_event(at), applied=many
                 )
-        found["a resync"] = _again(play, play.sweep)
+        found["a resync"] = _again(play, play.resync)
         found["a tick"] = _again(play, play.tick)
         found["an hour's house-keeping"] = kept
         play.destine(1)
         going = changed("going")
-        play.count("ingest", lambda: play.ring(going))
+        play.count("ingest", lambda: play.send_event(going))
         vanish(going)
         found["an object goes, 1 destination"] = play.count(
-            "ingest", lambda: play.tell_gone(going), applied=1
+            "ingest", lambda: play.send_deletion(going), applied=1
         )
     return found
 

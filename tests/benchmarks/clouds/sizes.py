@@ -104,14 +104,14 @@ def _excerpt(module: Path, names: tuple[str, ...]) -> str:
     declared: Mapping[str, Mapping[str, str]] = {
         each.name: each.attributes for each in read(module) if each.kind == "variable"
     }
-    wanted, lines = [("local", name) for name in names], {}
-    while wanted:
-        kind, name = each = wanted.pop()
+    excerpt, lines = [("local", name) for name in names], {}
+    while excerpt:
+        kind, name = each = excerpt.pop()
         if each in lines:
             continue
         if kind == "local":
             lines[each] = f"locals {{\n  {name} = {values[name]}\n}}\n"
-            wanted += _READS.findall(values[name])
+            excerpt += _READS.findall(values[name])
         else:
             kept = (f"  {key} = {declared[name][key]}\n" for key in ("type", "default"))
             lines[each] = f'variable "{name}" {{\n{"".join(kept)}}}\n'

@@ -8,15 +8,14 @@ from typing import ClassVar
 from uuid import uuid4
 
 from bellhop.adapters.aws import secrets
-from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.parameters import ParameterSecrets
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.services import Services
-from bellhop.adapters.aws.store import DynamoStore
+from bellhop.adapters.aws.store import DynamoStore, S3Blobs
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.ports.clock import Clock
-from bellhop.ports.secrets import Secrets
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
+from bellhop.ports.store import Secrets
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 
 LIVE = "live:"
 """Begins an endpoint that is a region of the real AWS, with the credentials of the environment."""

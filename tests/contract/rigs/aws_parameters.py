@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bellhop.adapters.aws import parameters
-from bellhop.ports.secrets import Secrets
+from bellhop.ports.store import Secrets
 from tests.contract.rigs import aws
 
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from bellhop.adapters.aws.queue import DEAD, SqsQueue
 from bellhop.ports.queue import Delivery, Result
-from infra.lab.moto import pass_time
 from tests.contract import courtesies
 from tests.contract.rigs import aws
+from tests.lab.moto import pass_time
 
 
 class ClosedQueue(SqsQueue):

@@ -1,6 +1,6 @@
 """Pub/Sub's topics, by Google's own emulator and in real time, over a store in Firestore's.
 
-A message comes as a push brings it. It is fetched for that, by a subscription that does not push:
+A message comes in the form of a push. It is fetched for that, by a subscription that does not push:
 several processes cannot be one address, and a push to nobody comes again a second later.
 test_queue.py has the emulator push.
 
@@ -89,8 +89,8 @@ class Rig(gcp.Rig):
         receipts = [each.ack_id for each in taken]
         if receipts:
             seconds = int(span.total_seconds())
-            told = {"ack_ids": receipts, "ack_deadline_seconds": seconds}
-            self._call(queue, "modify_ack_deadline", **told)
+            body = {"ack_ids": receipts, "ack_deadline_seconds": seconds}
+            self._call(queue, "modify_ack_deadline", **body)
 
     def _call(self, queue: Any, operation: str, **request: Any) -> Any:
         subscription = f"projects/{self.services.project}/subscriptions/{queue.name}"
@@ -100,12 +100,12 @@ class Rig(gcp.Rig):
 
 def as_push(message: Any) -> dict[str, Any]:
     """Write a message as the body of a push has it, like Pub/Sub without what is empty."""
-    told = {"messageId": message.message_id, "message_id": message.message_id}
+    message_fields = {"messageId": message.message_id, "message_id": message.message_id}
     if message.data:
-        told["data"] = base64.b64encode(message.data).decode()
+        message_fields["data"] = base64.b64encode(message.data).decode()
     if message.attributes:
-        told["attributes"] = dict(message.attributes)
-    return {"message": told}
+        message_fields["attributes"] = dict(message.attributes)
+    return {"message": message_fields}
 
 
 def make(services: Services, name: str) -> None:
@@ -114,9 +114,9 @@ def make(services: Services, name: str) -> None:
         topic = f"projects/{services.project}/topics/{each}"
         subscription = f"projects/{services.project}/subscriptions/{each}"
         # Who dies before he has said for how long he holds a message holds it for so long.
-        told = {"name": subscription, "topic": topic, "ack_deadline_seconds": 5}
+        options = {"name": subscription, "topic": topic, "ack_deadline_seconds": 5}
         _made(services, "publisher", "create_topic", {"name": topic})
-        _made(services, "subscriber", "create_subscription", told)
+        _made(services, "subscriber", "create_subscription", options)
 
 
 def _made(services: Services, service: str, operation: str, request: Any) -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from bellhop.adapters.local import secrets
-from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.secrets import FileSecrets
-from bellhop.adapters.local.store import SqliteStore
+from bellhop.adapters.local.store import FileBlobs, SqliteStore
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import Delivery, Result
 from tests.contract import courtesies

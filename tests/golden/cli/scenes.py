@@ -1,4 +1,4 @@
-"""What happens to the golden fleet, and which commands are typed meanwhile."""
+"""The events of the golden fleet, and the commands that are typed meanwhile."""
 
 from __future__ import annotations
 

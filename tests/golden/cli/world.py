@@ -29,7 +29,7 @@ from msgspec.structs import replace
 import bellhop.cli
 from bellhop.cli.main import cli
 from bellhop.cli.providers import embedded
-from bellhop.installation.process import ProcessStatus, Room
+from bellhop.installation import ProcessStatus, Room
 from bellhop.runtime.embedded.state import Embedded, only_one, open_state
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock, TickingClock
@@ -125,8 +125,8 @@ def opened_world(folder: Path) -> Iterator[World]:
         _count_ids(patch)
         patch.chdir(MANIFESTS)
         world = World(folder, clock)
-        for name in ("opened", "looked_into"):
-            patch.setattr(embedded, name, world.opened)
+        for name in ("open", "open_read_only"):
+            patch.setattr(embedded.PROVIDER, name, world.opened)
         with only_one(state):
             yield world
         world.fleet.close()
@@ -135,7 +135,7 @@ def opened_world(folder: Path) -> Iterator[World]:
 def _stop_time(patch: pytest.MonkeyPatch, clock: FakeClock) -> None:
     """Replace the clock of each module that a command may load."""
     for each in pkgutil.walk_packages(bellhop.cli.__path__, "bellhop.cli."):
-        if each.name.rpartition(".")[2] not in {"aws", "gcp", "exec_plugin", "oidc"}:
+        if each.name.rpartition(".")[2] not in {"aws", "gcp", "login"}:
             importlib.import_module(each.name)
     stopped = _stopped(clock)
     for name, module in list(sys.modules.items()):

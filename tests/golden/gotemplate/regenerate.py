@@ -1,4 +1,4 @@
-"""Make the expectations anew with real Go: `python -m tests.golden.gotemplate.regenerate`.
+"""Make the expectations again with real Go: `python -m tests.golden.gotemplate.regenerate`.
 
 `tests.golden.programs` builds the oracle from Go and from Debian's sprig; none of that is needed
 to compare with what is committed.

@@ -46,7 +46,7 @@ def kustomized(kubectl: str, case: Case) -> list[dict[str, Any]] | None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write down all anew."""
+    """Write all again."""
     kubectl = arguments[0] if arguments else "kubectl"
     made = {case["name"]: kustomized(kubectl, case) for case in cases()}
     EXPECTED.write_text(json.dumps(made, indent=1) + "\n")

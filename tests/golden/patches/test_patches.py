@@ -1,4 +1,4 @@
-"""Patches do what kustomize does with them, but for differences that a case tells."""
+"""Patches do what kustomize does with them, but for differences that a case names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from bellhop.errors import InvalidError
 from bellhop.rendering.patches.patch import Manifest, Patch, patched, read_patches
-from bellhop.state.record import Target
+from bellhop.state.content import Target
 from tests.golden.patches.make import EXPECTED, Case, cases
 
 CASES = {case["name"]: case for case in cases()}

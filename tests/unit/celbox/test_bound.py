@@ -129,11 +129,11 @@ def test_a_bound_holds(text: str) -> None:
     ],
 )
 def test_a_large_pattern_is_not_compiled_here(pattern: str, least: float, most: float) -> None:
-    """It has no bound, since finding one would take as long as it does."""
+    """It has no bound, since its computation would take as long as it does."""
     assert least <= program_size(pattern) <= most
 
 
-def test_small_objects_are_judged_here() -> None:
+def test_small_objects_are_evaluated_here() -> None:
     """A process of its own is for what is absurd, not for what people write."""
     service = {"kind": "Service", "spec": {"ports": [{"name": "web", "port": 80}] * 10}}
 

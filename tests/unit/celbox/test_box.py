@@ -295,7 +295,7 @@ def test_refuses_a_rule_that_is_too_long() -> None:
 
 @pytest.mark.parametrize("levels", [101, 1000, 5000, 200_000])
 def test_refuses_an_object_that_is_nested_too_deeply(levels: int) -> None:
-    """The runtime walks recursively, and 10,000 levels exhaust its stack."""
+    """The runtime recurses, and 10,000 levels exhaust its stack."""
     deep: Any = {}
     for _ in range(levels):
         deep = {"a": deep} if levels % 2 else [deep]
@@ -331,17 +331,17 @@ def test_takes_apart_what_may_be_much_and_is_not() -> None:
 
 
 def test_says_the_same_apart_as_here() -> None:
-    """An error in a process of its own is told in the same words."""
+    """An error in another process has the same words."""
     text = "resource.text.contains(resource.half) || resource.gone.x == 1"
     here, apart = Limits(here=3600), Limits(here=0)
 
-    told = []
+    errors = []
     for limits in (here, apart):
         with pytest.raises(CelRuntimeError) as caught:
             Rule(text, name="mine", limits=limits).holds(GIVEN)
-        told.append(str(caught.value))
+        errors.append(str(caught.value))
 
-    assert told == ['mine: Key not found in map : "gone"'] * 2
+    assert errors == ['mine: Key not found in map : "gone"'] * 2
 
 
 def test_a_cell_has_nothing_of_ours() -> None:
@@ -349,11 +349,11 @@ def test_a_cell_has_nothing_of_ours() -> None:
     names = ("AWS_SECRET_ACCESS_KEY", "LD_LIBRARY_PATH")
     text = f"import os; os.environ.update(dict.fromkeys({names}, 'planted'))\n{_LISTING}"
 
-    told = subprocess.run(
+    answer = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
     ).stdout
 
-    known = sorted(each.partition("=")[0] for each in told.strip().split("\0") if each)
+    known = sorted(each.partition("=")[0] for each in answer.strip().split("\0") if each)
     assert known == ["LD_LIBRARY_PATH", "PYTHONPATH"]
 
 
@@ -388,22 +388,22 @@ def test_a_cell_outlives_who_asked_by_no_more_than_its_time() -> None:
     """Who asks may be killed: the clock of the cell runs on."""
     program = _LISTING.replace("print(found)", "print(child, flush=True); os.kill(os.getpid(), 9)")
 
-    told = subprocess.run(
+    answer = subprocess.run(
         [sys.executable, "-c", "import os\n" + program],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
-    cell = Path("/proc") / told.stdout.strip()
+    cell = Path("/proc") / answer.stdout.strip()
 
-    assert told.returncode == -9
+    assert answer.returncode == -9
     eventually("not cell.exists()", lambda: not cell.exists(), patience=60)
     assert not cell.exists()
 
 
 def test_a_cell_is_held_to_its_memory() -> None:
-    """With all the time that it wants it gets no more than it may have, and what it began with."""
+    """However long it takes, it gets no more than it may have, and what it began with."""
     program = (
         "import resource\n"
         "from bellhop.celbox import CelLimitError, Limits, Rule\n"
@@ -477,11 +477,11 @@ def test_says_how_to_get_the_runtime() -> None:
         "except CelMissingError as error: print(error)"
     )
 
-    told = subprocess.run(
+    answer = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, check=True
     ).stdout
 
-    assert told == (
+    assert answer == (
         "mine: CEL's runtime is not installed; install Bellhop with its"
         " dependencies (pip install bellhop-fleet), or in a cloud set `cel = true` in the Terraform"
         " module\n"
@@ -489,6 +489,6 @@ def test_says_how_to_get_the_runtime() -> None:
 
 
 def test_every_error_is_one_kind() -> None:
-    """Whoever asks catches one class."""
+    """Callers catch one class."""
     for kind in (CelLimitError, CelRuntimeError, CelSyntaxError):
         assert issubclass(kind, CelError)

@@ -12,7 +12,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.main import cli
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.runtime.embedded.state import make_folder, only_one, open_state
 from bellhop.settings import Settings
 from infra.lab.cluster import Cluster
@@ -43,7 +43,7 @@ def bellhop(state: Path, tmp_path: Path) -> Bellhop:
 
 @pytest.fixture
 def here(state: Path) -> Iterator[Installation]:
-    """The installation that the command line works on, as the stages see it."""
+    """The installation as its workers see it."""
     opened = open_state(state, Settings())
     yield opened.installation
     opened.close()

@@ -9,23 +9,15 @@ from msgspec.structs import replace
 
 from bellhop.api.kinds import parse_all, read_documents
 from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.installation.installation import Installation
-from bellhop.profiles.records.profiles import place
+from bellhop.installation import Installation
+from bellhop.profiles.records import place
 from bellhop.state.chart import HeldRelease, release_key
-from bellhop.state.miss_rate import Tally
-from bellhop.state.record import (
-    Cluster,
-    Content,
-    DeploymentStatus,
-    Entry,
-    Health,
-    Held,
-    Inventory,
-    Match,
-    Observation,
-    Profile,
-)
-from bellhop.state.revision import Rendering
+from bellhop.state.cluster import Cluster, Health, Tally
+from bellhop.state.content import Content
+from bellhop.state.deployment import DeploymentStatus, Held, Inventory
+from bellhop.state.event_log import Entry
+from bellhop.state.match import Match, Observation
+from bellhop.state.profile import Profile, Rendering
 
 SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
 POLICY = ObjectKey(
@@ -149,7 +141,7 @@ def profile(**changes: Any) -> Profile:
 
 
 def outcome(**changes: Any) -> DeploymentStatus:
-    """How applying the profile ended: well, five minutes ago."""
+    """A deployment status: provisioned, five minutes ago."""
     made = DeploymentStatus(
         cluster="default/workload",
         profile=PROFILE,
@@ -162,7 +154,7 @@ def outcome(**changes: Any) -> DeploymentStatus:
 
 
 def entry(what: str, *, trace: str = "3f9a1c20beef", ago: float = 60, **changes: Any) -> Entry:
-    """A line of the ledger about the example's Service."""
+    """A line of the event log about the example's Service."""
     made = Entry(
         at=now() - timedelta(seconds=ago),
         trace=trace,

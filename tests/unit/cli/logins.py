@@ -1,4 +1,4 @@
-"""What tests of logins share: kubeconfigs that log a person in, and plugins that they run."""
+"""Shared by tests of logins: kubeconfigs that log a person in, and the plugins that they run."""
 
 from __future__ import annotations
 

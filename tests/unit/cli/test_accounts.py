@@ -1,4 +1,4 @@
-"""What is said of service accounts whose rights count, where they fall short or nobody can ask."""
+"""Service accounts whose permissions count: missing ones, and clusters that cannot answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE
-from bellhop.installation.installation import Installation
-from bellhop.registration.permissions import missing_for_acting
-from bellhop.state.record import AccessReview, Cluster, Observation
+from bellhop.installation import Installation
+from bellhop.registration.permissions import check_impersonation
+from bellhop.state.cluster import Cluster
+from bellhop.state.match import AccessReview, Observation
 from tests.fakes.clock import START
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import holder, join, source, trigger
@@ -61,7 +62,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_missing_right_is_told_once(bellhop: Bellhop, east: Installation) -> None:
+def test_a_missing_right_is_reported_once(bellhop: Bellhop, east: Installation) -> None:
     """By failures and by the source, with all the namespaces that it is about."""
     for namespace in ("", "a", "b", "c", "d"):
         say(east, namespace)
@@ -77,7 +78,7 @@ def test_a_missing_right_is_told_once(bellhop: Bellhop, east: Installation) -> N
         assert "may not get and list" not in words(bellhop(*command.split()).stdout)
 
 
-def test_a_cluster_that_gives_no_answer_is_told(bellhop: Bellhop, east: Installation) -> None:
+def test_a_cluster_that_gives_no_answer_is_reported(bellhop: Bellhop, east: Installation) -> None:
     """With what it said instead."""
     say(east, "", error="it is forbidden")
 
@@ -106,9 +107,9 @@ def test_explain_says_why_an_object_is_not_seen(
     for namespace, allowed in given.items():
         say(east, namespace, allowed=allowed)
 
-    told = words(bellhop("explain", "fleet/east", "service", "a/web").stdout)
-    assert said in told
-    assert ("service account" in told) == bool(said)
+    output = words(bellhop("explain", "fleet/east", "service", "a/web").stdout)
+    assert said in output
+    assert ("service account" in output) == bool(said)
 
 
 def test_offline_it_is_said_what_nobody_can_know(bellhop: Bellhop, rules: Path) -> None:
@@ -116,8 +117,8 @@ def test_offline_it_is_said_what_nobody_can_know(bellhop: Bellhop, rules: Path) 
     objects = rules.parent / "web.yaml"
     objects.write_text(OBJECT)
 
-    judged = bellhop("evaluate", str(rules), "--object", str(objects))
-    assert UNSAID in words(judged.stderr)
+    evaluated = bellhop("evaluate", str(rules), "--object", str(objects))
+    assert UNSAID in words(evaluated.stderr)
     cluster = rules.parent / "cluster.yaml"
     cluster.write_text(CLUSTER)
     given = ("-f", str(rules), "--object", str(objects), "--cluster", str(cluster))
@@ -127,10 +128,10 @@ def test_offline_it_is_said_what_nobody_can_know(bellhop: Bellhop, rules: Path) 
 def test_the_right_to_act_for_accounts_is_looked_for_where_they_are() -> None:
     """Once for each of their namespaces."""
     kube = FakeKube()
-    assert missing_for_acting(kube, [ANN, "team/bob", "other/ann"]) == []
+    assert check_impersonation(kube, [ANN, "team/bob", "other/ann"]) == []
 
     acting = kube.acting_as("bellhop/itself")
     kube.rbac.grant("bellhop/itself", "ServiceAccount", "team", "impersonate")
-    assert missing_for_acting(acting, [ANN, "other/ann"]) == [
+    assert check_impersonation(acting, [ANN, "other/ann"]) == [
         "may not impersonate serviceaccounts in namespace 'other'"
     ]

@@ -1,4 +1,4 @@
-"""What templates read of a cluster beside its labels, as users give it."""
+"""Annotations and data of a cluster, which templates read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -28,15 +28,12 @@ def test_sets_and_removes_what_templates_read(bellhop: Bellhop, here: Installati
 
 @pytest.mark.usefixtures("here")
 def test_says_what_is_wrong(bellhop: Bellhop) -> None:
-    """A key that is none, and a cluster that is not there."""
+    """A key that is none."""
     wrong = bellhop("annotate", "cluster", "default/workload", "a b=c")
     assert "cannot read the annotation 'a b=c': " in wrong.stderr
-    nowhere = bellhop("annotate", "cluster", "default/nowhere", "a=b")
-    assert "there is no cluster 'default/nowhere'" in nowhere.stderr
 
 
 def test_render_reads_all_of_a_clusters_manifest(bellhop: Bellhop, tmp_path: Path) -> None:
-    """Annotations, spec and version are there from files alone, too."""
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(
         "apiVersion: lib.projectsveltos.io/v1beta1\nkind: SveltosCluster\n"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
 from bellhop.core.sveltos_annotations import APPLYSET
 from bellhop.errors import StaleError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.operations.applysets import ApplySet
 from tests.fakes.manifests import profile
 from tests.unit.cli import fleet
-
-Bellhop = Callable[..., Result]
+from tests.unit.cli.conftest import Bellhop
 
 MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {v: 'VALUE'}\n"
 PRUNE = ("--applyset", "fleet", "--prune")
@@ -74,7 +71,6 @@ def test_a_dry_run_shows_what_it_would_delete(
 
 
 def test_without_prune_only_joins_the_set(bellhop: Bellhop, folder: Path) -> None:
-    """What was applied before without a set can be made part of one first."""
     bellhop("apply", "-f", str(folder))
     joined = bellhop("apply", "-f", str(folder), "--applyset", "fleet")
     (folder / "two.yaml").unlink()
@@ -130,7 +126,6 @@ def test_an_empty_folder_prunes_nothing_by_accident(
 def test_a_folder_that_is_not_there_prunes_nothing(
     bellhop: Bellhop, here: Installation, folder: Path
 ) -> None:
-    """However much is allowed: a folder that was mistyped is none that is empty."""
     bellhop("apply", "-f", str(folder), *PRUNE)
     result = bellhop("apply", "-f", f"{folder}s", *PRUNE, "--allow-empty")
 

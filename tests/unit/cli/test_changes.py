@@ -1,4 +1,4 @@
-"""What commands say of a change that would remove too much, and how it is released."""
+"""Messages about a change that would remove too much, and its release."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.state.chart import HeldRelease, release_key
-from bellhop.state.record import Cluster, Held, Inventory, Owner, Profile
+from bellhop.state.cluster import Cluster
+from bellhop.state.deployment import Held, Inventory, Owner
+from bellhop.state.profile import Profile
 from tests.fakes.manifests import profile, trigger
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop

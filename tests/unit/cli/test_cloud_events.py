@@ -1,23 +1,21 @@
-"""What commands say of CloudEvents: which are asked for, which are kept, and why one counts."""
+"""CloudEvents in commands: selected ones, stored ones, and the reason why one matches."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 import yaml
-from click.testing import Result
 
 from bellhop.api.kinds import parse_all, read_documents
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.rendering.cloud_events import CloudEvent
-from bellhop.state.record import Cluster, Match, Observation
+from bellhop.state.cluster import Cluster
+from bellhop.state.match import Match, Observation
 from tests.fakes.fleet import cloud_event
-
-Bellhop = Callable[..., Result]
+from tests.unit.cli.conftest import Bellhop
 
 MANIFESTS = """
 apiVersion: lib.projectsveltos.io/v1beta1
@@ -47,7 +45,7 @@ NAME = f"builds/{WEB.name}"
 
 
 @pytest.fixture
-def heard(here: Installation) -> Installation:
+def received(here: Installation) -> Installation:
     """One event that is kept, and matches."""
     now, place = datetime.now(UTC), "default/workload"
     here.declare.apply(parse_all(list(read_documents(MANIFESTS, source="test.yaml"))))
@@ -58,62 +56,59 @@ def heard(here: Installation) -> Installation:
     return here
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("received")
 def test_describes_what_is_asked_for_and_what_is_kept(bellhop: Bellhop) -> None:
-    """A source's criteria are told with their expressions, and each event by its name."""
-    told = " ".join(bellhop("describe", "eventsource", "builds").stdout.split())
+    output = " ".join(bellhop("describe", "eventsource", "builds").stdout.split())
     row = bellhop("get", "eventsource", "-o", "json").stdout
 
     assert (
-        "CloudEvent, source ~ ^ci, type ~ built$, messagingsubject ~ ^ci[.], a Lua script" in told
+        "CloudEvent, source ~ ^ci, type ~ built$, messagingsubject ~ ^ci[.], a Lua script" in output
     )
-    assert "CloudEvent, subject ~ ^web$" in told
-    assert "a CloudEvent for 1h30m after it came" in told
-    assert f"CloudEvent {NAME}" in told
+    assert "CloudEvent, subject ~ ^web$" in output
+    assert "a CloudEvent for 1h30m after it came" in output
+    assert f"CloudEvent {NAME}" in output
     assert "messagingMatchCriteria" in row
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("received")
 def test_a_report_has_events_as_sveltos_writes_them(bellhop: Bellhop) -> None:
     """They are JSON in base64, and none of the resources."""
     [report] = yaml.safe_load_all(bellhop("get", "eventreport", "-o", "yaml").stdout)
     report = report["items"][0] if report.get("kind") == "List" else report
 
     assert report["spec"]["matchingResources"] == []
-    [told] = report["spec"]["cloudEvents"]
-    assert json.loads(base64.b64decode(told)) == cloud_event("web")
+    [output] = report["spec"]["cloudEvents"]
+    assert json.loads(base64.b64decode(output)) == cloud_event("web")
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("received")
 def test_explains_an_event(bellhop: Bellhop) -> None:
-    """It is judged again as it is kept; no cluster is asked for it."""
     result = bellhop("explain", "workload", "cloudevent", NAME)
 
     assert result.exit_code == 0, result.stderr
-    told = " ".join(result.stdout.split())
-    assert "its attributes match" in told
-    assert "no cluster has CloudEvents: what is kept is what was sent" in told
+    output = " ".join(result.stdout.split())
+    assert "its attributes match" in output
+    assert "no cluster has CloudEvents: what is kept is what was sent" in output
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("received")
 def test_explains_a_trigger_to_which_nothing_was_sent(
-    bellhop: Bellhop, heard: Installation
+    bellhop: Bellhop, received: Installation
 ) -> None:
-    """Where no event is kept, one has to be sent."""
-    heard.records.matches.delete("default/workload", "builds", WEB.key("builds"))
-    heard.records.observations.delete("default/workload", WEB.key("builds"))
+    received.records.matches.delete("default/workload", "builds", WEB.key("builds"))
+    received.records.observations.delete("default/workload", WEB.key("builds"))
 
-    told = " ".join(bellhop("explain", "trigger", "announce").stdout.split())
+    output = " ".join(bellhop("explain", "trigger", "announce").stdout.split())
 
-    assert "no CloudEvent is known in default/workload" in told
+    assert "no CloudEvent is known in default/workload" in output
 
 
-@pytest.mark.usefixtures("heard")
-def test_tells_why_a_source_does_not_take_an_event(bellhop: Bellhop) -> None:
+@pytest.mark.usefixtures("received")
+def test_reports_why_a_source_does_not_take_an_event(bellhop: Bellhop) -> None:
     """Each criterion says what it asked and what there is; a source asks for no other kinds."""
-    stranger = json.dumps(cloud_event("db"))
+    other = json.dumps(cloud_event("db"))
 
-    result = bellhop("evaluate", "builds", "--object", "-", "-o", "json", stdin=stranger)
+    result = bellhop("evaluate", "builds", "--object", "-", "-o", "json", stdin=other)
 
     [row] = json.loads(result.stdout)
     assert row["matching"] is False
@@ -122,13 +117,12 @@ def test_tells_why_a_source_does_not_take_an_event(bellhop: Bellhop) -> None:
         " its subject is 'db', and must match '^web$'"
     )
     service = "{apiVersion: v1, kind: Service, metadata: {name: web}}"
-    told = bellhop("evaluate", "builds", "--object", "-", stdin=service).stdout
-    assert "the source selects nothing of this kind" in told
+    output = bellhop("evaluate", "builds", "--object", "-", stdin=service).stdout
+    assert "the source selects nothing of this kind" in output
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("received")
 def test_refuses_a_file_that_is_no_event(bellhop: Bellhop) -> None:
-    """The sentence is that of the door, with the place in the file."""
     wrong = json.dumps({**cloud_event("db"), "id": 7})
 
     result = bellhop("evaluate", "builds", "--object", "-", stdin=wrong)
@@ -166,7 +160,6 @@ def test_refuses_a_file_that_is_no_event(bellhop: Bellhop) -> None:
 def test_refuses_what_could_never_match(
     bellhop: Bellhop, here: Installation, change: tuple[str, str], sentence: str
 ) -> None:
-    """A mistake is told when it is applied, with its place."""
     result = bellhop("apply", "-f", "-", stdin=MANIFESTS.replace(*change, 1))
 
     assert sentence in result.stderr

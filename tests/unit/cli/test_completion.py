@@ -8,24 +8,22 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import click
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import Result
 
 from bellhop.cli import completion
 from bellhop.cli.main import cli
-from bellhop.installation.installation import Installation
-from bellhop.state.record import Sender, WatchedKind
+from bellhop.installation import Installation
+from bellhop.state.ingest_policy import Sender, WatchedKind
 from tests.missing import find_program
 from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
 from tests.waiting import eventually
 
-Bellhop = Callable[..., Result]
 PROGRAMS = Path(sys.executable).parent
 PATIENCE = 30.0
 

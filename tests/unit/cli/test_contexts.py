@@ -6,14 +6,12 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import Result
 
-Bellhop = Callable[..., Result]
+from tests.unit.cli.conftest import Bellhop
 
 
 def test_is_local_without_any_file(bellhop: Bellhop, tmp_path: Path) -> None:
@@ -30,7 +28,7 @@ def test_is_local_without_any_file(bellhop: Bellhop, tmp_path: Path) -> None:
     assert not (tmp_path / "config").exists()
 
 
-def test_tells_which_context_is_used(bellhop: Bellhop, tmp_path: Path) -> None:
+def test_reports_which_context_is_used(bellhop: Bellhop, tmp_path: Path) -> None:
     """In words: the name, where its state is, and whether there is any."""
     before = bellhop("context", "show", BELLHOP_STATE="").stdout.splitlines()
     bellhop("apply", "-f", "-", stdin="{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
@@ -45,7 +43,6 @@ def test_tells_which_context_is_used(bellhop: Bellhop, tmp_path: Path) -> None:
 
 
 def test_adds_and_uses_a_context(bellhop: Bellhop, tmp_path: Path) -> None:
-    """The file is for its user alone, and lists what was added."""
     added = bellhop("context", "add", "lab", "--state", str(tmp_path / "lab"))
     used = bellhop("context", "use", "lab")
     listed = bellhop("context", "list").stdout.splitlines()
@@ -96,7 +93,6 @@ def test_chooses(
     environment: dict[str, str],
     state: str,
 ) -> None:
-    """What is named more closely goes first."""
     for name in ("lab", "other"):
         bellhop("context", "add", name, "--state", str(tmp_path / name))
     bellhop("context", "use", "lab")
@@ -186,7 +182,6 @@ def test_names_an_installation_at_any_place(
     ],
 )
 def test_refuses(bellhop: Bellhop, arguments: tuple[str, ...], code: int, said: str) -> None:
-    """What cannot be used is not kept."""
     result = bellhop("context", *arguments)
 
     assert (result.exit_code, said in result.stderr) == (code, True)
@@ -225,7 +220,7 @@ def test_refuses_a_context_of_a_later_release(bellhop: Bellhop, tmp_path: Path) 
 
 @pytest.mark.parametrize(("kind", "library"), [("aws", "botocore"), ("gcp", "google.cloud")])
 def test_says_which_extra_a_cloud_needs(kind: str, library: str, tmp_path: Path) -> None:
-    """`pip install` without an extra brings no library of a cloud: one sentence says what to do."""
+    """`pip install` without an extra installs no cloud library: one sentence names it."""
     file = tmp_path / "bellhop" / "config.yaml"
     file.parent.mkdir()
     file.write_text(f"current: prod\ncontexts: [{{name: prod, kind: {kind}, {kind}: {{a: b}}}}]\n")

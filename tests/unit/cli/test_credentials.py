@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
 
 from bellhop.adapters.local.certificates import make_authority
 from bellhop.cli.credentials import read_kubeconfig
 from bellhop.errors import InvalidError, MissingError, TooLargeError
+from tests.unit.cli.conftest import Bellhop
 
-Bellhop = Callable[..., Result]
 PEM = make_authority("test", now=datetime.now(UTC), validity=timedelta(days=1)).certificate_pem
 
 
@@ -134,7 +132,6 @@ def test_a_kubeconfig_without_end_is_too_large() -> None:
 
 
 def test_a_certificate_file_without_end_is_no_file(tmp_path: Path) -> None:
-    """What a kubeconfig names is a file: a device is not read at all."""
     path = write(tmp_path, cluster={"certificate-authority": str(ENDLESS)})
 
     with pytest.raises(InvalidError, match="cannot read '/dev/zero': it is not a regular file"):

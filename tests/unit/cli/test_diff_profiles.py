@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
-from bellhop.deploy.features.resources.planning import desired
-from bellhop.installation.installation import Installation
+from bellhop.deploy.features.resources.planning import desired_objects
+from bellhop.installation import Installation
 from infra.lab.cluster import Cluster
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
@@ -29,12 +29,12 @@ def reached(here: Installation, source_cluster: Cluster) -> Installation:
     return here
 
 
-def hold_as_wanted(here: Installation) -> None:
-    """Have the inventory hold the NetworkPolicy as the profile wants it."""
+def hold_as_desired(here: Installation) -> None:
+    """Have the inventory hold the NetworkPolicy as the profile renders it."""
     kept = here.records.inventories.get("default/workload", fleet.PROFILE)
     assert kept
-    (wanted,) = desired(fleet.profile().contents, tier=100)
-    held = {key: replace(each, digest=wanted.digest) for key, each in kept.value.held.items()}
+    (desired,) = desired_objects(fleet.profile().contents, tier=100)
+    held = {key: replace(each, digest=desired.digest) for key, each in kept.value.held.items()}
     here.records.inventories.put(replace(kept.value, held=held))
 
 
@@ -53,7 +53,7 @@ def test_a_change_has_exit_code_1(bellhop: Bellhop, words: str) -> None:
 
 def test_what_was_not_compared_is_said(bellhop: Bellhop, reached: Installation) -> None:
     """An object that is missing in the cluster, and not by the records, is found by --live."""
-    hold_as_wanted(reached)
+    hold_as_desired(reached)
     recorded, live = bellhop("diff", fleet.PROFILE), bellhop("diff", fleet.PROFILE, "--live")
 
     assert (recorded.stdout, recorded.exit_code) == ("", 0)

@@ -1,4 +1,4 @@
-"""`bellhop doctor` beside clusters that are dead, slow or not there: bounded, and told."""
+"""`bellhop doctor` on clusters that are dead, slow or missing: bounded, and reported."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.diagnosis.cluster_calls import unanswered
-from bellhop.installation.installation import Installation
-from bellhop.installation.process import Ticking
+from bellhop.diagnosis.calls import find_unanswered_here
+from bellhop.installation import Installation, Ticking
 from bellhop.runtime.embedded.state import Embedded, open_state
 from bellhop.settings import Settings
-from bellhop.state.record import Health, Heartbeat, Refusals, Sender
-from infra.lab.http_server import HttpServer, Request, Response
-from tests.fakes.kept import value_of
+from bellhop.state.cluster import Health, Heartbeat
+from bellhop.state.ingest_policy import Refusals, Sender
+from tests.fakes.kept import require_value
 from tests.fakes.silent import Silent, enrol
+from tests.lab.http_server import HttpServer, Request, Response
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -40,7 +40,7 @@ def opened(state: Path) -> Iterator[Embedded]:
 
 @pytest.fixture
 def slow() -> Iterator[Silent]:
-    """An API server that shakes hands and never answers."""
+    """An API server that accepts connections and never answers."""
     one = Silent(tls=True)
     yield one
     one.close()
@@ -64,7 +64,6 @@ def rows(text: str) -> list[dict[str, Any]]:
 def test_examines_many_at_once_however_slow(
     bellhop: Bellhop, opened: Embedded, slow: Silent, dead: Silent
 ) -> None:
-    """Forty that never answer and forty that are refused take seconds, and each is told."""
     for number in range(40):
         enrol(opened, f"{SLOW}{number:02}", slow, {})
         enrol(opened, f"{DEAD}{number:02}", dead, {})
@@ -87,18 +86,15 @@ def test_examines_many_at_once_however_slow(
 def test_failures_name_the_silent_without_waiting_long(
     bellhop: Bellhop, opened: Embedded, slow: Silent
 ) -> None:
-    """Those that do not answer now are down, though no sweep has said so.
-
-    It takes seconds: each call of a silent cluster lasts until its deadline.
-    """
+    """It takes seconds: each call of a silent cluster lasts until its deadline."""
     for number in range(20):
         enrol(opened, f"{SLOW}{number:02}", slow, {})
     begun = time.monotonic()
-    told = rows(bellhop("show", "failures", "-o", "json").stdout)
+    failures = rows(bellhop("show", "failures", "-o", "json").stdout)
     took = time.monotonic() - begun
 
-    assert [row["which"] for row in told] == [f"{SLOW}{number:02}" for number in range(20)]
-    assert all(row["sentence"].startswith("it is down: ") for row in told)
+    assert [row["which"] for row in failures] == [f"{SLOW}{number:02}" for number in range(20)]
+    assert all(row["sentence"].startswith("it is down: ") for row in failures)
     assert took < 10
 
 
@@ -114,7 +110,7 @@ def test_says_what_is_wrong_at_home(bellhop: Bellhop, here: Installation) -> Non
 
 
 @pytest.mark.usefixtures("served")
-def test_tells_a_cluster_without_credentials(bellhop: Bellhop, here: Installation) -> None:
+def test_reports_a_cluster_without_credentials(bellhop: Bellhop, here: Installation) -> None:
     """Its kubeconfig is lost: the cure is to register it again."""
     fleet.populate(here)
     result = bellhop("doctor", "default/workload")
@@ -125,7 +121,7 @@ def test_tells_a_cluster_without_credentials(bellhop: Bellhop, here: Installatio
 
 
 class Greeter(HttpServer):
-    """An API server that tells its version, and knows nothing else."""
+    """An API server that answers with its version, and nothing else."""
 
     def respond(self, request: Request) -> Response:
         """Answer one request."""
@@ -140,8 +136,7 @@ def log_in(here: Installation, server: str, ends: float) -> None:
     token = f"e30.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.c2ln"
     kubeconfig = Kubeconfig(server, token=token)
     here.secrets.put(f"kubeconfig/{CLUSTER}", json.dumps(kubeconfig.to_dict()).encode())
-    kept = value_of(here.records.clusters.get(CLUSTER))
-    assert kept
+    kept = require_value(here.records.clusters.get(CLUSTER))
     here.declare.register(replace(kept, credentials=kubeconfig.version))
 
 
@@ -187,20 +182,19 @@ def found(bellhop: Bellhop) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("served")
-def test_tells_of_a_nats_that_is_not_heard(bellhop: Bellhop, here: Installation) -> None:
+def test_reports_a_nats_that_is_silent(bellhop: Bellhop, here: Installation) -> None:
     """Here and in `status`, with what the forwarder said; no more once it says something else."""
     fleet.populate(here)
-    kept = value_of(here.records.clusters.get(CLUSTER))
-    assert kept
+    kept = require_value(here.records.clusters.get(CLUSTER))
     here.declare.register(replace(kept, forwarder={"url": "", "path": "/ring/x"}))
     said = Heartbeat(
         fleet.now(), version="0.1.0", messaging="cannot subscribe to NATS at 'nats:4222'"
     )
     here.records.hearings.put(CLUSTER, said)
     sentence = "its forwarder hears no CloudEvents of its NATS: cannot subscribe to NATS at 'nats"
-    told = bellhop("doctor", CLUSTER).stdout
-    assert f"FAIL  NATS         {sentence}" in told
-    assert "-> see what the Secret 'projectsveltos/sveltos-nats' says" in told
+    output = bellhop("doctor", CLUSTER).stdout
+    assert f"FAIL  NATS         {sentence}" in output
+    assert "-> see what the Secret 'projectsveltos/sveltos-nats' says" in output
     assert f"messaging {CLUSTER}: {sentence}" in bellhop("status").stdout
 
     here.records.hearings.put(CLUSTER, replace(said, messaging=""))
@@ -211,49 +205,31 @@ def test_tells_of_a_nats_that_is_not_heard(bellhop: Bellhop, here: Installation)
 
 
 @pytest.mark.usefixtures("served")
-def test_tells_who_is_refused_of_those_outside(bellhop: Bellhop, here: Installation) -> None:
+def test_reports_who_is_refused_of_those_outside(bellhop: Bellhop, here: Installation) -> None:
     """A sender that shows another secret, and whether its former one has ended meanwhile."""
     fleet.populate(here)
     ended = fleet.now() - timedelta(hours=2)
     here.records.senders.put(Sender(CLUSTER, "ci", fleet.now(), proof="digest"))
     old = Sender(CLUSTER, "store", fleet.now(), proof="new", former="old", former_until=ended)
     here.records.senders.put(old)
-    assert "OK    senders      ci, store: nothing was refused lately" in told(bellhop)
+    assert "OK    senders      ci, store: nothing was refused lately" in examine(bellhop)
 
     share = f"{CLUSTER}/senders/store"
     here.records.refusals.put(share, Refusals(1, ended, fleet.now()))
-    assert "FAIL  senders" not in told(bellhop)
+    assert "FAIL  senders" not in examine(bellhop)
     here.records.refusals.put(share, Refusals(7, ended, fleet.now()))
     assert (
         f"FAIL  senders      'store' from outside was refused 7 times since"
         f" {ended:%Y-%m-%d %H:%M} UTC; its former secret ended at {ended:%Y-%m-%d %H:%M} UTC"
-    ) in told(bellhop)
-    assert f"draw a new one: `bellhop sender rotate {CLUSTER} store`" in told(bellhop)
+    ) in examine(bellhop)
+    assert f"draw a new one: `bellhop sender rotate {CLUSTER} store`" in examine(bellhop)
     ongoing = replace(old, former_until=fleet.now() + timedelta(days=1))
     here.records.senders.put(ongoing)
-    assert "its former secret ended" not in told(bellhop)
+    assert "its former secret ended" not in examine(bellhop)
 
 
-def told(bellhop: Bellhop) -> str:
+def examine(bellhop: Bellhop) -> str:
     return bellhop("doctor", CLUSTER).stdout
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("default/worklaod", "did you mean 'default/workload'?"),
-        ("default/zzz", "`bellhop get clusters` lists those that are registered"),
-    ],
-)
-def test_a_cluster_that_is_not_there_is_told(
-    bellhop: Bellhop, here: Installation, name: str, hint: str
-) -> None:
-    """With what may have been meant."""
-    fleet.populate(here)
-    result = bellhop("doctor", name)
-    said = f"error: there is no cluster '{name}'; {hint}\n"
-
-    assert (result.exit_code, result.stderr) == (1, said)
 
 
 def test_clusters_of_functions_are_not_called_from_here(opened: Embedded, slow: Silent) -> None:
@@ -261,8 +237,8 @@ def test_clusters_of_functions_are_not_called_from_here(opened: Embedded, slow: 
     enrol(opened, "prod/slow", slow, {})
     here = opened.installation
 
-    assert unanswered(replace(here, vitals=Ticking("lab")), ["prod/slow"]) == {}
-    assert "prod/slow" in unanswered(here, ["prod/slow"])
+    assert find_unanswered_here(replace(here, vitals=Ticking("lab")), ["prod/slow"]) == {}
+    assert "prod/slow" in find_unanswered_here(here, ["prod/slow"])
 
 
 @pytest.mark.usefixtures("served")

@@ -56,10 +56,10 @@ def test_a_plugin_is_run_as_kubectl_runs_it(tmp_path: Path) -> None:
         provideClusterInfo=True,
     )
     read_kubeconfig(write(tmp_path, entry), None)
-    arguments, region, told = json.loads((tmp_path / "told").read_text())
+    arguments, region, exec_info = json.loads((tmp_path / "told").read_text())
 
     assert (arguments, region) == (["get-token", "--cluster", "eu-1"], "eu")
-    assert told == {
+    assert exec_info == {
         "apiVersion": VERSION,
         "kind": "ExecCredential",
         "spec": {"interactive": False, "cluster": {"server": "https://127.0.0.1:1"}},

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-import yaml
-from click.testing import Result
 
-from bellhop.core.generated_names import profile_name
-from bellhop.installation.installation import Installation
+from bellhop.core.identity import profile_name
+from bellhop.installation import Installation
 from tests.unit.cli import fleet
-
-Bellhop = Callable[..., Result]
+from tests.unit.cli.conftest import Bellhop
 
 
 @pytest.fixture
@@ -54,23 +47,6 @@ def test_a_trigger_is_named_as_everywhere(bellhop: Bellhop, words: str) -> None:
 
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("EventBasedAddOn service-network-policy\n")
-
-
-@pytest.mark.parametrize("form", ["json", "yaml"])
-@pytest.mark.usefixtures("populated")
-def test_programs_get_the_same_chain(bellhop: Bellhop, form: str) -> None:
-    """Each link with its step, state, sentence and cure."""
-    result = bellhop("explain", "workload", "svc", "default/my-service", "-o", form)
-    read: Callable[[str], Any] = json.loads if form == "json" else yaml.safe_load
-    found = read(result.stdout)
-
-    assert found["about"] == "Service default/my-service in default/workload"
-    assert [link["step"] for link in found["links"]] == [
-        *("object", "source", "trigger", "profile", "destination")
-    ]
-    assert {link["state"] for link in found["links"]} == {"yes"}
-    assert "nobody could look at it now" in found["links"][0]["said"]
-    assert found["next"].startswith("nothing to do: ")
 
 
 @pytest.mark.parametrize(

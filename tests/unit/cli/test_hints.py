@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from tests.fakes.manifests import config, holder, join, source, trigger
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
@@ -14,7 +14,6 @@ HINT = "add the annotation projectsveltos.io/instantiate"
 
 
 def test_apply_warns_at_once(bellhop: Bellhop) -> None:
-    """Whichever part is applied last; what is mended is not told any more."""
     first = bellhop("apply", "-f", "-", stdin=join(source(), trigger()))
     assert HINT not in first.stderr
     second = bellhop("apply", "-f", "-", stdin=holder("made", NAMED))
@@ -30,7 +29,6 @@ def test_apply_warns_at_once(bellhop: Bellhop) -> None:
 
 
 def test_apply_names_a_mark_that_nobody_knows(bellhop: Bellhop) -> None:
-    """A misspelt annotation is told with the one that was probably meant."""
     wrong = holder("made", NAMED, annotations="projectsveltos.io/instanciate: ok")
     result = bellhop("apply", "-f", "-", stdin=wrong)
 
@@ -58,11 +56,10 @@ def test_render_warns(bellhop: Bellhop, tmp_path: Path) -> None:
 def test_a_report_and_its_trigger_show_what_is_probably_wrong(
     bellhop: Bellhop, here: Installation
 ) -> None:
-    """Where users look why nothing sensible came."""
     here.declare.register(fleet.cluster(env="production"))
     bellhop("apply", "-f", "-", stdin=join(source(), trigger(), holder("made", NAMED)))
     for kind in ("eventreport", "eventtrigger"):
-        told = bellhop("describe", kind).stdout
-        assert "Hints" in told
-        assert HINT in " ".join(told.split())
+        output = bellhop("describe", kind).stdout
+        assert "Hints" in output
+        assert HINT in " ".join(output.split())
     assert HINT in bellhop("get", "eventreports", "-o", "yaml").stdout

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.cli.sveltos.references import Reference
+from bellhop.cli.sveltos.hub import Reference
 from bellhop.documents.document import dump, read_documents
 from tests.fakes.sveltos import definition, wait_until_served
+from tests.unit.cli.conftest import Bellhop
 
 pytest_plugins = ["tests.kube_fixtures"]
 
-Bellhop = Callable[..., Result]
 Import = Callable[..., dict[str, Any]]
 
 KUBECONFIG = """
@@ -181,7 +180,7 @@ def test_what_is_refused_is_not_written_and_says_where_and_why(
 
 
 def test_what_sveltos_made_is_left_out_and_counted(imported: Import) -> None:
-    """It would be made again, or would bring back what is being deleted."""
+    """It would be generated again, or would restore an object that is being deleted."""
     generated = {"eventtrigger.lib.projectsveltos.io/eventtriggername": "x"}
     report = imported(
         an_object("ClusterSummary", "a", namespace="default"),
@@ -328,7 +327,6 @@ def test_a_malformed_object_keeps_no_other_from_being_imported(
     ],
 )
 def test_a_template_fits_what_it_may_be_rendered_as(pattern: str, name: str, fits: bool) -> None:  # noqa: FBT001
-    """However many actions it has, at the cost of one look."""
     reference = Reference("Secret", "default", pattern)
 
     assert reference.fits("default", name, ()) is fits

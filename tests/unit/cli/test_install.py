@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
 from kubernetes.config import new_client_from_config
 from kubernetes.dynamic import DynamicClient
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.core.gvk import GVK
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from bellhop.registration.forwarder_pods import IMAGE as DEFAULT_IMAGE
-from bellhop.registration.forwarder_pods import applied_by
+from bellhop.registration.forwarder_pods import find_applier
 from infra.lab.cluster import Cluster
+from tests.unit.cli.conftest import Bellhop
 from tests.unit.cli.registering import INGEST, KEY, SECRET, entries, limited, rules_of_the_how_to
 
-Bellhop = Callable[..., Result]
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 FORWARDER = {"Deployment": "apps/v1", "Service": "v1", "NetworkPolicy": "networking.k8s.io/v1"}
 IMAGE = "registry.example.com/bellhop-forwarder:1"
@@ -110,11 +109,11 @@ def test_knows_which_tool_applies_a_deployment() -> None:
     flux = {"manager": "kustomize-controller", "operation": "Apply"}
     last = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
 
-    assert applied_by({"metadata": {}}) == ""
-    assert applied_by({"metadata": {"managedFields": [ours, restarted]}}) == ""
-    assert applied_by({"metadata": {"managedFields": [ours, flux]}}) == "kustomize-controller"
+    assert find_applier({"metadata": {}}) == ""
+    assert find_applier({"metadata": {"managedFields": [ours, restarted]}}) == ""
+    assert find_applier({"metadata": {"managedFields": [ours, flux]}}) == "kustomize-controller"
     by_kubectl = {"metadata": {"managedFields": [ours], "annotations": last}}
-    assert applied_by(by_kubectl) == "kubectl apply"
+    assert find_applier(by_kubectl) == "kubectl apply"
 
 
 def _apply_as(manager: str, manifests: Iterable[dict[str, Any]], kubeconfig: Path) -> None:
@@ -153,7 +152,6 @@ def test_installs_nothing_without_the_rights(
     source_cluster: Cluster,
     tmp_path: Path,
 ) -> None:
-    """What registering takes is not enough to install; what is missing is said at once."""
     rules = rules_of_the_how_to()
     narrow = [rule for rule in rules if "deployments" not in rule["resources"]]
     path = limited(kube, source_cluster, tmp_path, narrow)
@@ -188,7 +186,6 @@ def test_an_installation_that_is_killed_is_done_by_the_next(
     monkeypatch: pytest.MonkeyPatch,
     last: str,
 ) -> None:
-    """Whichever object it died at, nothing is known of it here, and once more brings all."""
     apply = KubeClient.apply
 
     def mortal(self: KubeClient, manifest: dict[str, Any], **how: Any) -> Any:
@@ -240,7 +237,6 @@ def test_prints_all_but_the_secret_for_a_repository(
 
 
 def test_prints_the_image_that_is_there(register: Bellhop, kube: KubeClient) -> None:
-    """What is printed to be kept changes nothing of what runs; and no forwarder is missed."""
     register("--install", "--image", IMAGE, *INGEST)
     result = register("--print-manifests", *INGEST)
 

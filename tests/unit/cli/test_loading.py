@@ -1,4 +1,4 @@
-"""What a command loads is most of what it takes: none loads what it does not need."""
+"""The modules that a command loads take most of its time: none loads more than it needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from tests.unit.cli import fleet, logins
 
 HEAVY = {
@@ -82,7 +82,7 @@ def loaded(state: Path, arguments: str) -> set[str]:
 def test_a_command_loads_what_it_needs(
     state: Path, here: Installation, arguments: str, expected: set[str]
 ) -> None:
-    """Whoever adds to this list of modules makes a command slower."""
+    """An addition to this list of modules makes a command slower."""
     fleet.populate(here)
     here.records.ledger.note(fleet.entry("rang", ago=5))
 
@@ -92,7 +92,6 @@ def test_a_command_loads_what_it_needs(
 def test_what_a_command_needs_is_there_though_it_was_not_loaded(
     state: Path, here: Installation
 ) -> None:
-    """What stands for it is asked, and finds it."""
     fleet.populate(here)
 
     assert "declaring" in loaded(state, "label cluster default/workload a=b")

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from infra.lab.cluster import Cluster
-from tests.fakes.kept import value_of
+from tests.fakes.kept import require_value
 from tests.unit.cli.logins import answer, plugin, write
 from tests.unit.cli.registering import INGEST, KEY, SECRET, rules_of_the_how_to
+from tests.waiting import await_rights
 
 Register = Callable[..., Result]
 RBAC = "rbac.authorization.k8s.io"
@@ -41,6 +42,7 @@ def person(admin: KubeClient) -> str:
     account = {"namespace": "default", "name": "person"}
     admin.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
     bind(admin, "person", "cluster-admin", account)
+    await_rights(admin, "default/person", [Right("*", "*", "*")])
     return admin.token_request("default", "person", seconds=600)
 
 
@@ -109,8 +111,7 @@ def test_stores_the_token_of_bellhops_account_and_nothing_of_the_persons(
         if each.is_file()
     )
     assert list(here.secrets.names()) == [f"kubeconfig/{KEY}"]
-    cluster = value_of(here.records.clusters.get(KEY))
-    assert cluster is not None
+    cluster = require_value(here.records.clusters.get(KEY))
     assert cluster.credentials == found.version
     binding = admin.get(BINDING, "", "bellhop-account")
     assert binding is not None
@@ -148,7 +149,6 @@ def test_a_second_login_finds_the_account(
 def test_an_account_keeps_the_rights_that_somebody_gave_it(
     by_plugin: Callable[..., Result], admin: KubeClient
 ) -> None:
-    """Who wants it to have less binds it before to the role of the how-to."""
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "bellhop"}}
     admin.apply({**role, "rules": rules_of_the_how_to()})
     bind(admin, "bellhop-account", "bellhop", {"namespace": "bellhop-account", "name": "bellhop"})

@@ -1,4 +1,4 @@
-"""What the command line says and does where a payload was lost, as on a disk that failed."""
+"""Commands after a payload was lost, as on a disk that failed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ data:
 
 @pytest.fixture
 def manifest(bellhop: Bellhop, state: Path, tmp_path: Path) -> Path:
-    """A file whose ConfigMap was applied, and whose payload is gone."""
+    """A file whose ConfigMap was applied, and whose payload is lost."""
     path = tmp_path / "large.yaml"
     path.write_text(LARGE.format(text=token_hex(200_000)))
     assert bellhop("apply", "-f", str(path)).exit_code == 0
@@ -53,7 +53,6 @@ def test_what_was_lost_is_applied_again(bellhop: Bellhop, manifest: Path) -> Non
 @pytest.mark.usefixtures("served")
 @pytest.mark.parametrize("by", ["file", "name"])
 def test_what_was_lost_is_deleted(bellhop: Bellhop, manifest: Path, by: str) -> None:
-    """By its file, or by its name alone."""
     asked = ("-f", str(manifest)) if by == "file" else ("configmap", "large", "-n", "default")
 
     assert bellhop("delete", *asked).exit_code == 0

@@ -12,13 +12,12 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from bellhop.cli.main import COMMANDS, GROUPS, cli
 from bellhop.documents.document import InvalidDocuments
@@ -32,12 +31,11 @@ from bellhop.errors import (
     UnreachableError,
 )
 from infra.cli_page import commands as every_command
+from tests.unit.cli.conftest import Bellhop
 from tests.waiting import eventually
 
 PROGRAM = Path(sys.executable).parent / "bellhop"
 HELP_SECONDS = 1.0
-
-Bellhop = Callable[..., Result]
 
 
 EVERY = every_command()
@@ -45,7 +43,6 @@ EVERY = every_command()
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_command_has_an_example_in_its_help(bellhop: Bellhop, name: str) -> None:
-    """Whoever asks for help sees a line to copy."""
     result = bellhop(*name.split()[1:], "--help")
 
     assert result.exit_code == 0
@@ -228,7 +225,6 @@ def test_help_answers_at_once(arguments: tuple[str, ...]) -> None:
 
 
 def test_help_loads_neither_models_nor_clients() -> None:
-    """What help would not need is not imported for it."""
     code = (
         "import sys; from bellhop.cli.main import cli\n"
         "for name in cli.list_commands(None): cli.get_command(None, name)\n"
@@ -298,7 +294,6 @@ def _processor_seconds(arguments: tuple[str, ...]) -> float:
 
 
 def test_a_full_disk_behind_the_output_is_one_sentence() -> None:
-    """What a command prints may be redirected to a file; nothing went wrong in Bellhop."""
     package = Path(sys.modules["bellhop"].__file__ or "").parents[1]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

@@ -1,17 +1,14 @@
-"""What is mistyped is an error with a guess, and never looks like emptiness."""
+"""A mistyped word is an error with a guess, and never looks like an empty list."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from tests.unit.cli import fleet
-
-Bellhop = Callable[..., Result]
+from tests.unit.cli.conftest import Bellhop
 
 
 @pytest.fixture
@@ -32,6 +29,7 @@ def two(here: Installation) -> Installation:
         "show events",
         "show failures",
         "show usage",
+        "status",
         "resync",
         "redeploy",
         "label cluster a/b c=d",
@@ -86,11 +84,13 @@ def test_a_state_that_lost_its_key_says_so(bellhop: Bellhop, state: Path) -> Non
         "deregister cluster prod/eu-2",
         "deregister cluster --namespace prod --cluster eu-2",
         "explain prod/eu-2 service default/web",
+        "annotate cluster prod/eu-2 a=b",
+        "doctor prod/eu-2",
+        "release prod/eu-2 web",
     ],
 )
 @pytest.mark.usefixtures("two")
 def test_a_cluster_that_is_not_there(bellhop: Bellhop, words: str) -> None:
-    """However it is named, the nearest one is told."""
     result = bellhop(*words.split())
 
     assert (result.exit_code, result.stdout) == (1, "")
@@ -103,13 +103,11 @@ def test_a_cluster_that_is_not_there(bellhop: Bellhop, words: str) -> None:
 )
 @pytest.mark.usefixtures("two")
 def test_a_name_that_only_one_has_is_enough(bellhop: Bellhop, words: str) -> None:
-    """The namespace is to tell them apart."""
     assert bellhop(*words.split()).exit_code == 0
 
 
 @pytest.mark.usefixtures("two")
 def test_a_name_that_two_have_is_asked_back(bellhop: Bellhop) -> None:
-    """Nobody's cluster is swept, or left out, by chance."""
     result = bellhop("resync", "eu-1")
 
     assert result.exit_code == 2
@@ -155,6 +153,7 @@ def test_a_namespace_that_has_none_of_a_kind_is_no_error(bellhop: Bellhop) -> No
         ("get svc", "there is no kind 'svc'; the kinds are clusters (cl), "),
         ("schema List", "there is no kind 'List'; the kinds are clusters (cl), "),
         ("get", "missing argument 'KIND'; `bellhop get --help` shows how it is used"),
+        ("wait cluster a", "missing option '--for'. Choose from: ready, provisioned, delete; `"),
         ("get cm -o jsn", "'jsn' is not one of 'table', 'wide', 'name', 'json', 'yaml'"),
         ("deregister cluster", "name one cluster, as NAMESPACE/NAME or with --namespace"),
         ("deregister cluster a/b --cluster c", "name one cluster"),

@@ -19,9 +19,9 @@ import yaml
 
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.cli.credentials import read_kubeconfig
-from bellhop.cli.oidc import THREAD
+from bellhop.cli.login import THREAD
 from bellhop.errors import DeniedError, InvalidError, UnreachableError
-from infra.lab.http_server import HttpServer, Request, Response
+from tests.lab.http_server import HttpServer, Request, Response
 from tests.unit.cli.logins import write
 
 NOW = datetime.now(UTC)

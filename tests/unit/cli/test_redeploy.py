@@ -9,36 +9,25 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.installation.installation import Installation
-from bellhop.state.record import Orphan
+from bellhop.installation import Installation
+from bellhop.state.deployment import Orphan
 from infra.lab.cluster import Cluster
+from tests.fakes.kept import require_value
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
 
 def test_asks_for_what_is_held(bellhop: Bellhop, here: Installation) -> None:
-    """How much is said, and that nobody is there to do it."""
     fleet.populate(here)
     result = bellhop("redeploy", fleet.PROFILE, "--cluster", "default/workload")
 
     assert result.stdout == "Asked for 1 deployment.\n"
     assert "`bellhop serve` does not answer" in result.stderr
-    kept = here.records.inventories.get("default/workload", fleet.PROFILE)
-    assert kept
-    assert {each.digest for each in kept.value.held.values()} == {""}
-
-
-def test_what_is_not_there_cannot_be_asked_for(bellhop: Bellhop, here: Installation) -> None:
-    """A wrong name is an error."""
-    fleet.populate(here)
-
-    assert "profile 'other': it is not in any cluster" in bellhop("redeploy", "other").stderr
-    assert "there is no cluster 'a/b'" in bellhop("redeploy", "--cluster", "a/b").stderr
-    assert "there is no cluster 'a/b'" in bellhop("delete", "orphans", "--cluster", "a/b").stderr
+    kept = require_value(here.records.inventories.get("default/workload", fleet.PROFILE))
+    assert {each.digest for each in kept.held.values()} == {""}
 
 
 def test_a_trigger_means_all_that_it_made(bellhop: Bellhop, here: Installation) -> None:
-    """In all clusters, or in one; --unchecked is for one profile alone."""
     fleet.populate(here)
     here.records.profiles.put(fleet.profile(name="other"))
     here.records.outcomes.put(fleet.outcome(profile="other"))
@@ -56,7 +45,6 @@ def test_a_trigger_means_all_that_it_made(bellhop: Bellhop, here: Installation) 
 
 
 def test_only_what_is_to_go_goes_unchecked(bellhop: Bellhop, here: Installation) -> None:
-    """Who names no profile, or one that is wanted, is told so."""
     fleet.populate(here)
 
     assert "--unchecked goes with one profile" in bellhop("redeploy", "--unchecked").stderr
@@ -71,8 +59,8 @@ def test_shows_orphans(bellhop: Bellhop, here: Installation) -> None:
     assert bellhop("show", "orphans").stderr == "No orphans found.\n"
     for what in ("stray", "foreign"):
         key = fleet.POLICY._replace(name=what)
-        finding = Orphan("stray" if what == "stray" else "foreign", "p", "u", "v1", fleet.now())
-        here.records.findings.put("default/workload", key, finding)
+        orphan = Orphan("stray" if what == "stray" else "foreign", "p", "u", "v1", fleet.now())
+        here.records.findings.put("default/workload", key, orphan)
 
     [row] = json.loads(bellhop("show", "orphans", "-o", "json").stdout)
     assert (row["object"], row["profile"]) == ("NetworkPolicy default/stray", "p")
@@ -80,12 +68,10 @@ def test_shows_orphans(bellhop: Bellhop, here: Installation) -> None:
 
 
 def test_what_is_just_being_applied_is_said(bellhop: Bellhop, here: Installation) -> None:
-    """Whoever asks too early is told to ask again, since nothing was asked for."""
     fleet.populate(here)
-    kept = here.records.inventories.get("default/workload", fleet.PROFILE)
-    assert kept
+    kept = require_value(here.records.inventories.get("default/workload", fleet.PROFILE))
     until = here.records.clock.now() + timedelta(minutes=1)
-    here.records.inventories.put(replace(kept.value, worker="another", until=until))
+    here.records.inventories.put(replace(kept, worker="another", until=until))
 
     result = bellhop("redeploy", fleet.PROFILE)
 
@@ -107,7 +93,6 @@ def test_orphans_may_follow_options(bellhop: Bellhop, words: str) -> None:
 def test_deletes_orphans(
     bellhop: Bellhop, here: Installation, source_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Each is told with what became of it, and there are none afterwards."""
     (tmp_path / "kubeconfig").write_text(json.dumps(source_cluster.kubeconfig()))
     registered = bellhop(
         *("register", "cluster", "--cluster", "stray", "--namespace", "default", "--no-forwarder"),

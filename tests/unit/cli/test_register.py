@@ -1,4 +1,4 @@
-"""register and deregister, against a real API server."""
+"""Clusters join and leave an installation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import fcntl
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import Result
 from cryptography import x509
 
 from bellhop.adapters.kube.client import KubeClient
@@ -22,12 +20,13 @@ from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import INSTALLATION
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from infra.lab.cluster import Cluster
-from tests.fakes.kept import value_of
+from tests.fakes.kept import require_value
 from tests.fakes.manifests import profile
 from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
 from tests.unit.cli.registering import (
     INGEST,
     KEY,
@@ -39,18 +38,14 @@ from tests.unit.cli.registering import (
     rules_of_the_how_to,
 )
 
-Bellhop = Callable[..., Result]
-
 
 def test_registers_a_cluster(
     register: Bellhop, here: Installation, kube: KubeClient, kubeconfig: Path
 ) -> None:
-    """Record, credentials and the forwarder's objects are there, and a full sweep is asked for."""
     result = register("--labels", "env=fv,region=eu", *INGEST)
 
     assert result.exit_code == 0, result.output
-    cluster = value_of(here.records.clusters.get(KEY))
-    assert cluster is not None
+    cluster = require_value(here.records.clusters.get(KEY))
     assert cluster.labels == {"env": "fv", "region": "eu"}
     assert cluster.kubernetes == kube.version()
     assert sanitise(here.secrets.read(f"kubeconfig/{KEY}"), reach=LOCAL) == sanitise(
@@ -113,10 +108,8 @@ def test_the_forwarder_has_a_certificate_for_its_address(
     arguments: tuple[str, ...],
     names: list[str],
 ) -> None:
-    """What the API server will be told to trust has signed what the forwarder shows."""
     register(*arguments, *INGEST)
-    cluster = value_of(here.records.clusters.get(KEY))
-    assert cluster is not None
+    cluster = require_value(here.records.clusters.get(KEY))
     certificate = x509.load_pem_x509_certificate(entries(kube)["tls.crt"].encode())
     authority = x509.load_pem_x509_certificate(cluster.forwarder["ca"].encode())
     alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -129,15 +122,12 @@ def test_the_forwarder_has_a_certificate_for_its_address(
 def test_registering_again_renews(register: Bellhop, here: Installation, kube: KubeClient) -> None:
     """Token and certificate are new, labels are kept unless given, and it is still one cluster."""
     register("--labels", "env=fv", *INGEST)
-    first, before = value_of(here.records.clusters.get(KEY)), entries(kube)
+    first, before = require_value(here.records.clusters.get(KEY)), entries(kube)
     kept = register(*INGEST)
-    second, after = value_of(here.records.clusters.get(KEY)), entries(kube)
+    second, after = require_value(here.records.clusters.get(KEY)), entries(kube)
     register("--labels", "env=prod", *INGEST)
-    third = value_of(here.records.clusters.get(KEY))
+    third = require_value(here.records.clusters.get(KEY))
 
-    assert first is not None
-    assert second is not None
-    assert third is not None
     assert "renewed: credentials, token and certificate" in kept.stdout
     assert before["token"] != after["token"]
     assert hashlib.sha256(after["token"].encode()).hexdigest() == second.token_digest
@@ -178,9 +168,8 @@ def test_without_a_forwarder_nothing_is_done_in_the_cluster(
     assert register("--no-forwarder").exit_code == 0
     result = register()
 
-    cluster = value_of(here.records.clusters.get(KEY))
+    cluster = require_value(here.records.clusters.get(KEY))
     assert result.exit_code == 0
-    assert cluster is not None
     assert cluster.forwarder == {}
     assert result.stdout.endswith("  next         a resync, which lists the cluster\n")
     assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
@@ -192,16 +181,14 @@ def test_a_cluster_may_be_paused_from_the_first_moment_on(
     """By hand, and outside of a window; registering it again without a word leaves both."""
     window = ("--active-from", "0 20 * * 5", "--active-to", "0  5 * * 1")
     first = register("--no-forwarder", "--paused", *window)
-    wanted = {"paused": True, "activeWindow": {"from": "0 20 * * 5", "to": "0 5 * * 1"}}
+    expected = {"paused": True, "activeWindow": {"from": "0 20 * * 5", "to": "0 5 * * 1"}}
 
     assert first.exit_code == 0
     assert "  paused       it is paused until `bellhop resume`\n" in first.stdout
-    before = value_of(here.records.clusters.get(KEY))
+    before = require_value(here.records.clusters.get(KEY))
     assert register("--no-forwarder").exit_code == 0
-    after = value_of(here.records.clusters.get(KEY))
-    assert before
-    assert after
-    assert before.spec == after.spec == wanted
+    after = require_value(here.records.clusters.get(KEY))
+    assert before.spec == after.spec == expected
 
 
 def test_names_what_other_labels_would_remove(
@@ -278,10 +265,7 @@ def test_says_which_rights_are_missing_and_does_nothing(
 def test_warns_of_rights_that_add_ons_may_need_and_of_an_end(
     register: Bellhop, kube: KubeClient, source_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Narrow credentials are good credentials: a warning, and the cluster is registered.
-
-    Another one tells when they end, if that is soon.
-    """
+    """Narrow credentials give a warning; so do credentials that expire soon."""
     path = limited(kube, source_cluster, tmp_path, [])
     result = register("--no-forwarder", path=path)
 
@@ -303,7 +287,6 @@ def test_the_rights_of_the_how_to_are_enough(
     source_cluster: Cluster,
     tmp_path: Path,
 ) -> None:
-    """The ClusterRole that the how-to gives lets a cluster be registered and made to ring."""
     fleet.declare(here)
     path = limited(kube, source_cluster, tmp_path, rules_of_the_how_to())
     result = register("--labels", "env=fv", *INGEST, path=path)
@@ -344,7 +327,7 @@ def test_wrong_credentials_are_not_registered(
     assert here.records.clusters.get(KEY) is None
 
 
-def test_another_authority_is_told_of_the_file(
+def test_another_authority_gets_the_file(
     register: Bellhop, here: Installation, kubeconfig: Path, tmp_path: Path
 ) -> None:
     """Nothing is stored yet, and there is nothing to register again."""
@@ -420,7 +403,6 @@ def test_another_authority_is_told_of_the_file(
 def test_refuses_wrong_input(
     register: Bellhop, here: Installation, arguments: tuple[str, ...], said: str
 ) -> None:
-    """What cannot be meant is refused before the cluster is asked anything."""
     result = register(*arguments)
 
     assert result.exit_code == 2
@@ -434,7 +416,6 @@ def test_refuses_wrong_input(
 def test_deregisters_a_cluster(
     register: Bellhop, bellhop: Bellhop, here: Installation, kube: KubeClient
 ) -> None:
-    """What rang is gone from the cluster, and all that was kept of it from here."""
     register(*INGEST)
     kube.apply(
         {
@@ -485,7 +466,6 @@ def test_registers_a_cluster_that_calls_by_itself(
 def test_registers_a_cluster_that_sends_its_log(
     register: Bellhop, bellhop: Bellhop, here: Installation, tmp_path: Path
 ) -> None:
-    """What its API server is to be given is written, and its token shown nowhere else."""
     folder = tmp_path / "audit"
     result = register("--audit", str(folder), *INGEST)
 
@@ -504,23 +484,20 @@ def test_registers_a_cluster_that_sends_its_log(
     assert (refused.exit_code, "register it with --audit FOLDER, or" in refused.stderr) == (2, True)
     rotated = bellhop("rotate", KEY, "--audit", str(folder))
     assert rotated.exit_code == 0, rotated.output
-    cluster = value_of(here.records.clusters.get(KEY))
-    assert cluster is not None
+    cluster = require_value(here.records.clusters.get(KEY))
     assert cluster.former_digest == hashlib.sha256(token.encode()).hexdigest()
 
 
 def test_rotates_a_token(
     register: Bellhop, bellhop: Bellhop, here: Installation, kube: KubeClient
 ) -> None:
-    """The forwarder is told another one, which is not shown; and until when the old one counts."""
     register(*INGEST)
     former = entries(kube)["token"]
     result = bellhop("rotate", KEY)
 
     assert result.exit_code == 0, result.output
     token = entries(kube)["token"]
-    cluster = value_of(here.records.clusters.get(KEY))
-    assert cluster is not None
+    cluster = require_value(here.records.clusters.get(KEY))
     assert hashlib.sha256(token.encode()).hexdigest() == cluster.token_digest
     assert hashlib.sha256(former.encode()).hexdigest() == cluster.former_digest
     assert cluster.former_until is not None
@@ -549,7 +526,6 @@ def test_somebody_elses_namespace_stays(
 def test_deregisters_a_cluster_that_does_not_answer(
     register: Bellhop, bellhop: Bellhop, here: Installation, source_cluster: Cluster
 ) -> None:
-    """A cluster that is gone for ever can still leave the fleet; what may be left is said."""
     register(*INGEST)
     source_cluster.stop()
     result = bellhop("deregister", "cluster", "--namespace", "prod", "--cluster", "eu-1")
@@ -583,7 +559,6 @@ def test_a_cluster_is_named_in_one_word(
 
 
 def test_takes_no_persons_token(register: Bellhop, here: Installation, kubeconfig: Path) -> None:
-    """What ends within the hour would fail later: one sentence says so now."""
     document = yaml.safe_load(kubeconfig.read_text())
     document["users"][0]["user"] = {"token": "k8s-aws-v1.aHR0cHM6Ly9zdHMu"}
     kubeconfig.write_text(yaml.safe_dump(document))

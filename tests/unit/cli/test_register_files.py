@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
-from click.testing import Result
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.core.sveltos_annotations import APPLYSET
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.registration.forwarder_manifests import is_direct
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 from tests.fakes.gate import gate
-from tests.fakes.kept import value_of
+from tests.fakes.kept import require_value
 from tests.fakes.manifests import profile
 from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
 from tests.unit.cli.registering import INGEST
-
-Bellhop = Callable[..., Result]
 
 KEY = "prod/eu-1"
 
@@ -53,9 +50,7 @@ data: {{{entry}: {data}}}
 
 
 def registered(here: Installation) -> Cluster:
-    found = value_of(here.records.clusters.get(KEY))
-    assert found
-    return found
+    return require_value(here.records.clusters.get(KEY))
 
 
 def test_registers_what_is_declared_and_only_once(
@@ -293,6 +288,20 @@ def test_a_dry_run_lists_what_labels_in_files_would_remove(
     assert "would be held" in dry.stderr
     assert "error: prod/new: cannot register cluster 'prod/new': no Secret" in dry.stderr
     assert {each.labels["env"] for each in here.records.clusters.all()} == {"production"}
+
+
+def test_a_cluster_of_a_cloud_is_registered_by_its_own_command(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """Files have no account of a cloud."""
+    identity = "{provider: AWS, endpoint: x, aws: {clusterName: one}}"
+    done = bellhop(
+        *("register", "cluster", "-f", "-", "--no-forwarder"),
+        stdin=declared(spec=f"{{workloadIdentity: {identity}}}"),
+    )
+
+    assert (done.exit_code, "`bellhop register cluster-eks`" in done.stderr) == (1, True)
+    assert not here.records.clusters.any()
 
 
 def test_a_dry_run_belongs_to_files(bellhop: Bellhop) -> None:

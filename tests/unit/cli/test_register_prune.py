@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from bellhop.core.sveltos_annotations import APPLYSET
 from bellhop.errors import ConflictError, TemporaryError
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.operations.cluster_applysets import ClusterApplySet
 from bellhop.ports.kube import Kube
-from bellhop.state.record import Cluster
-from tests.fakes.kept import value_of
+from bellhop.state.cluster import Cluster
+from tests.fakes.kept import require_value
 from tests.unit.cli.conftest import Bellhop
 
 DOCUMENT = """
@@ -69,8 +69,7 @@ def test_a_cluster_that_left_the_files_is_deregistered(
     assert "warning: prod/eu-2: its webhook configuration and forwarder may still" in done.stderr
     assert "; once it answers, " in done.stderr
     assert sets(clusters) == {"eu-1": "fleet", "eu-3": ""}
-    kept = value_of(clusters.records.clusters.get("prod/eu-1"))
-    assert kept
+    kept = require_value(clusters.records.clusters.get("prod/eu-1"))
     assert kept.labels == {"env": "prod", APPLYSET: "fleet"}
     assert register(bellhop, "eu-1").stdout == "cluster/prod/eu-1 unchanged\n"
 

@@ -1,4 +1,4 @@
-"""`bellhop render`: templates and triggers from files alone."""
+"""`bellhop render`: templates and triggers from files, without an installation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import yaml
 from click.testing import Result
 
 from tests.unit.adapters.kustomize.conftest import kubectl
+from tests.unit.cli.conftest import Bellhop
 
 ROOT = Path(__file__).parents[3]
+Render = Callable[..., Result]
 EXAMPLES = ROOT / "docs/examples"
 
-Bellhop = Callable[..., Result]
 
 SERVICES = """
 apiVersion: v1
@@ -88,6 +89,20 @@ def services(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.fixture
+def render(bellhop: Bellhop, services: str, tmp_path: Path) -> Render:
+    """Render rules, from their text or a path, for the two Services of prod/eu-1."""
+
+    def run(rules: Path | str, words: str = "") -> Result:
+        path = rules if isinstance(rules, Path) else tmp_path / "policy.yaml"
+        if isinstance(rules, str):
+            path.write_text(rules)
+        given = ("-f", str(path), "--object", services, "--cluster", "prod/eu-1,env=production")
+        return bellhop("render", *given, *words.split())
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("engine", "text"),
     [
@@ -126,12 +141,9 @@ def test_the_user_chooses_what_a_missing_key_is(
     assert expected in result.output
 
 
-def test_what_a_trigger_generates_names_its_origin(bellhop: Bellhop, services: str) -> None:
+def test_what_a_trigger_generates_names_its_origin(render: Render) -> None:
     """Each manifest has its destination, its ConfigMap and its entry beside it."""
-    result = bellhop(
-        *("render", "-f", str(EXAMPLES / "network-policy"), "--object", services),
-        *("--cluster", "prod/eu-1,env=production"),
-    )
+    result = render(EXAMPLES / "network-policy")
 
     assert result.exit_code == 0
     assert "# for prod/eu-1, from ConfigMap default/network-policy, networkpolicy.yaml" in (
@@ -146,12 +158,9 @@ def test_what_a_trigger_generates_names_its_origin(bellhop: Bellhop, services: s
     ) in result.stderr
 
 
-def test_shows_the_profile_and_what_it_refers_to(bellhop: Bellhop, services: str) -> None:
+def test_shows_the_profile_and_what_it_refers_to(render: Render) -> None:
     """The profile names its clusters and the instantiated ConfigMap, which holds the text."""
-    result = bellhop(
-        *("render", "-f", str(EXAMPLES / "network-policy"), "--object", services),
-        *("--cluster", "prod/eu-1,env=production"),
-    )
+    result = render(EXAMPLES / "network-policy")
 
     profile, config, manifest = yaml.safe_load_all(result.stdout)
     name = profile["metadata"]["name"]
@@ -189,16 +198,9 @@ def test_shows_the_profile_and_what_it_refers_to(bellhop: Bellhop, services: str
     ) in result.stdout
 
 
-def test_what_is_not_instantiated_is_referred_to_as_it_is(
-    bellhop: Bellhop, services: str, tmp_path: Path
-) -> None:
+def test_what_is_not_instantiated_is_referred_to_as_it_is(render: Render) -> None:
     """A ConfigMap without templates of event time has no copy, and is kept once."""
-    (tmp_path / "policy.yaml").write_text(POLICY)
-
-    result = bellhop(
-        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services, "-o", "json"),
-        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
-    )
+    result = render(POLICY, "-o json --destination prod/eu-2,dep=eng")
 
     (made,) = json.loads(result.stdout)["profiles"]
     (copy,) = made["configMaps"]
@@ -208,18 +210,11 @@ def test_what_is_not_instantiated_is_referred_to_as_it_is(
     assert second == {"kind": "ConfigMap", "namespace": "default", "name": "per-cluster"}
 
 
-def test_what_is_local_is_rendered_for_each_cluster_and_shown_in_mgmt(
-    bellhop: Bellhop, services: str, tmp_path: Path
-) -> None:
+def test_what_is_local_is_rendered_for_each_cluster_and_shown_in_mgmt(render: Render) -> None:
     """It is no destination's, but that of `mgmt/mgmt`, once for each of them."""
     local = "name: per-cluster, deploymentType: Local}"
-    (tmp_path / "policy.yaml").write_text(POLICY.replace("name: per-cluster}", local))
-
-    result = bellhop(
-        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services, "-o", "json"),
-        *("--cluster", "prod/eu-1,env=production"),
-        *("--destination", "prod/eu-2,dep=eng", "--destination", "prod/eu-3,dep=eng"),
-    )
+    words = "-o json --destination prod/eu-2,dep=eng --destination prod/eu-3,dep=eng"
+    result = render(POLICY.replace("name: per-cluster}", local), words)
 
     (made,) = json.loads(result.stdout)["profiles"]
     *_, second = made["profile"]["spec"]["policyRefs"]
@@ -247,11 +242,7 @@ def test_what_is_local_is_rendered_for_each_cluster_and_shown_in_mgmt(
     ],
 )
 def test_an_instantiated_secret_stays_a_secret(
-    bellhop: Bellhop,
-    services: str,
-    tmp_path: Path,
-    later: dict[str, str],
-    annotations: dict[str, str] | None,
+    render: Render, later: dict[str, str], annotations: dict[str, str] | None
 ) -> None:
     """It keeps kind and type, its text is base64, and it is a template only if it still is one."""
     documents = list(yaml.safe_load_all(POLICY))
@@ -264,13 +255,8 @@ def test_an_instantiated_secret_stays_a_secret(
         "metadata": {"name": "s", "annotations": {"projectsveltos.io/instantiate": "ok", **later}},
         "stringData": {"s.yaml": text},
     }
-    (tmp_path / "policy.yaml").write_text(yaml.safe_dump_all(documents))
-
-    result = bellhop(
-        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services),
-        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
-        *("--show", "configmaps"),
-    )
+    words = "--destination prod/eu-2,dep=eng --show configmaps"
+    result = render(yaml.safe_dump_all(documents), words)
 
     (secret,) = yaml.safe_load_all(result.stdout)
     assert (secret["kind"], secret["type"]) == (
@@ -305,25 +291,24 @@ def test_the_user_chooses_what_is_shown(
         *("--cluster", "prod/eu-1,env=production", "--show", show),
     )
 
-    text, told = bellhop(*arguments).stdout, json.loads(bellhop(*arguments, "-o", "json").stdout)
+    text, document = (
+        bellhop(*arguments).stdout,
+        json.loads(bellhop(*arguments, "-o", "json").stdout),
+    )
 
     assert [each["kind"] for each in yaml.safe_load_all(text) if each] == kinds
     assert text.count("# ClusterProfile service-network-policy-") == 1
-    assert list(told["profiles"][0]) == ["name", "object", "tier", *keys]
+    assert list(document["profiles"][0]) == ["name", "object", "tier", *keys]
 
 
-def test_each_destination_gets_its_own(bellhop: Bellhop, services: str, tmp_path: Path) -> None:
+def test_each_destination_gets_its_own(render: Render, tmp_path: Path) -> None:
     """Deploy-time templates are rendered for each cluster that the trigger selects."""
-    (tmp_path / "policy.yaml").write_text(POLICY)
     (tmp_path / "eu-3.yaml").write_text(
         "kind: SveltosCluster\nmetadata: {namespace: prod, name: eu-3, labels: {dep: eng}}\n"
     )
 
-    result = bellhop(
-        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services, "-o", "json"),
-        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
-        *("--destination", str(tmp_path / "eu-3.yaml"), "--destination", "prod/eu-4,dep=ops"),
-    )
+    given = ("prod/eu-2,dep=eng", str(tmp_path / "eu-3.yaml"), "prod/eu-4,dep=ops")
+    result = render(POLICY, "-o json" + "".join(f" --destination {each}" for each in given))
 
     (profile,) = json.loads(result.stdout)["profiles"]
     names = {
@@ -335,33 +320,23 @@ def test_each_destination_gets_its_own(bellhop: Bellhop, services: str, tmp_path
     assert data == {"all": "db,web"}
 
 
-def test_the_state_folder_is_not_touched(bellhop: Bellhop, services: str, state: Path) -> None:
+def test_the_state_folder_is_not_touched(render: Render, state: Path) -> None:
     """Nothing is read from an installation, and none is made."""
-    bellhop(
-        *("render", "-f", str(EXAMPLES / "ingress"), "--object", services),
-        *("--cluster", "prod/eu-1,env=production"),
-    )
+    render(EXAMPLES / "ingress")
 
     assert not state.exists()
 
 
-def test_by_force_every_object_matches(bellhop: Bellhop, services: str) -> None:
+def test_by_force_every_object_matches(render: Render) -> None:
     """Neither labels nor Lua are asked."""
-    result = bellhop(
-        *("render", "-f", str(EXAMPLES / "network-policy"), "--object", services, "--force"),
-        *("--cluster", "prod/eu-1,env=production"),
-    )
+    result = render(EXAMPLES / "network-policy", "--force")
 
     assert result.stdout.count("# ClusterProfile service-network-policy-") == 2
     assert "front-db" in result.stdout
 
 
-def test_a_failing_script_harms_only_its_object(bellhop: Bellhop, services: str) -> None:
-    """The others are rendered, the error is told, and the exit code says so."""
-    result = bellhop(
-        *("render", "-f", str(EXAMPLES / "service-discovery"), "--object", services),
-        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
-    )
+def test_a_failing_script_harms_only_its_object(render: Render) -> None:
+    result = render(EXAMPLES / "service-discovery", "--destination prod/eu-2,dep=eng")
 
     assert result.exit_code == 1
     assert "external-web" in result.stdout
@@ -453,7 +428,6 @@ def test_says_what_is_missing(
     code: int,
     expected: str,
 ) -> None:
-    """What cannot be rendered is told, with what to do."""
     (tmp_path / "written.yaml").write_text("a: 1\n---\nb: 2\n")
     (tmp_path / "nameless.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {}\n")
     (tmp_path / "bytes").write_bytes(b"\xff")
@@ -506,17 +480,12 @@ def test_says_what_is_missing(
     ],
 )
 def test_says_why_an_object_does_not_match(
-    bellhop: Bellhop, services: str, tmp_path: Path, selector: dict[str, object], expected: str
+    render: Render, selector: dict[str, object], expected: str
 ) -> None:
     """The first thing that keeps a source from an object is named."""
     documents = list(yaml.safe_load_all(POLICY))
     documents[0]["spec"]["resourceSelectors"][0].update(selector)
-    (tmp_path / "policy.yaml").write_text(yaml.safe_dump_all(documents))
-
-    result = bellhop(
-        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services),
-        *("--cluster", "prod/eu-1,env=production"),
-    )
+    result = render(yaml.safe_dump_all(documents))
 
     assert f"does not match EventSource 'services': {expected}" in result.stderr
     assert "Nothing would be generated." in result.stderr
@@ -525,7 +494,7 @@ def test_says_why_an_object_does_not_match(
 
 @pytest.mark.parametrize("asked", [False, True], ids=["as a rule", "with --show-secrets"])
 @pytest.mark.parametrize(
-    ("text", "script", "told"),
+    ("text", "script", "message"),
     [
         pytest.param(
             "{{ fail (b64dec .Resource.data.key) }}", "", "default/c/a:1:3", id="template"
@@ -534,7 +503,7 @@ def test_says_why_an_object_does_not_match(
     ],
 )
 def test_quotes_a_secret_only_when_asked(
-    bellhop: Bellhop, tmp_path: Path, text: str, script: str, told: str, *, asked: bool
+    bellhop: Bellhop, tmp_path: Path, text: str, script: str, message: str, *, asked: bool
 ) -> None:
     """Errors withhold what may be a Secret's value, and say how to see it; then it is shown."""
     selector = {"group": "", "version": "v1", "kind": "Secret"}
@@ -580,7 +549,7 @@ def test_quotes_a_secret_only_when_asked(
     result = bellhop(*arguments)
 
     assert result.exit_code == 1
-    assert told in result.stderr
+    assert message in result.stderr
     assert (value in result.output or "hunter2" in result.output) == asked
     assert ("bellhop render --show-secrets" in result.stderr) != asked
 
@@ -588,7 +557,6 @@ def test_quotes_a_secret_only_when_asked(
 def test_one_of_several_triggers_is_chosen_by_its_name(
     bellhop: Bellhop, services: str, tmp_path: Path
 ) -> None:
-    """Its source is judged, and where nothing selects a destination that is said."""
     trigger = "---\n" + POLICY.split("---")[1].replace("name: t,", "name: other,")
     (tmp_path / "all.yaml").write_text(POLICY + trigger)
     asked = (
@@ -604,7 +572,7 @@ def test_one_of_several_triggers_is_chosen_by_its_name(
 
 
 def remote(tmp_path: Path, ref: str) -> tuple[str, ...]:
-    """Write a trigger with files that are elsewhere; return what its rendering begins with."""
+    """Write a trigger with remote files; return the beginning of its rendering."""
     text = POLICY.replace("{kind: ConfigMap, namespace: default, name: per-cluster}", ref)
     (tmp_path / "policy.yaml").write_text(text)
     chosen = ("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng")
@@ -620,7 +588,9 @@ data: {of: '{{ .Cluster.metadata.name }}'}
 """
 
 
-def test_files_that_are_elsewhere_are_told(bellhop: Bellhop, services: str, tmp_path: Path) -> None:
+def test_files_that_are_remote_are_reported(
+    bellhop: Bellhop, services: str, tmp_path: Path
+) -> None:
     """Nothing is downloaded by who only looks."""
     result = bellhop(*remote(tmp_path, AT_URL), "--object", services)
 
@@ -677,7 +647,7 @@ def test_a_local_copy_is_rendered_for_a_flux_source(
         pytest.param("https://a/b=/dev/zero", "it is neither a file nor a folder", id="a device"),
     ],
 )
-def test_a_local_copy_that_cannot_be_read_is_told(
+def test_a_local_copy_that_cannot_be_read_is_reported(
     bellhop: Bellhop, services: str, tmp_path: Path, given: str, sentence: str
 ) -> None:
     result = bellhop(*remote(tmp_path, AT_URL), "--object", services, "--files", given)

@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -14,7 +14,6 @@ MANIFEST = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: tea
 
 
 def test_apply_prints_results_for_programs(bellhop: Bellhop) -> None:
-    """Each object with what became of it, alone on standard output."""
     bellhop("apply", "-f", "-", stdin=MANIFEST.replace("name: a", "name: b"))
     tried = bellhop("apply", "-f", "-", "--dry-run", "-o", "yaml", stdin=MANIFEST)
     done = bellhop("apply", "-f", "-", "-o", "json", stdin=MANIFEST)

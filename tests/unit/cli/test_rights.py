@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.installation.installation import Installation
-from bellhop.state.record import Orphan
+from bellhop.installation import Installation
+from bellhop.state.deployment import Orphan
 from infra.lab.cluster import Cluster
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
@@ -28,8 +28,8 @@ def narrow(
     words = ("register", "cluster", CLUSTER, "--kubeconfig", str(path), "--no-forwarder")
     done = bellhop(*words)
     assert done.exit_code == 0, done.output
-    finding = Orphan("stray", "p", "u", "v1", fleet.now())
-    here.records.findings.put(CLUSTER, fleet.POLICY._replace(name="orphan"), finding)
+    orphan = Orphan("stray", "p", "u", "v1", fleet.now())
+    here.records.findings.put(CLUSTER, fleet.POLICY._replace(name="orphan"), orphan)
     # Objects that are as they were applied are not asked about.
     assert bellhop("redeploy", fleet.PROFILE).exit_code == 0
     return path

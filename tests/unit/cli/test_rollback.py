@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.installation.installation import Installation
-from bellhop.profiles.records.profiles import place
+from bellhop.installation import Installation
+from bellhop.profiles.records import place
+from tests.fakes.kept import require_value
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -27,7 +28,6 @@ def revised(here: Installation) -> Installation:
 
 @pytest.mark.usefixtures("revised")
 def test_goes_back_and_says_until_when(bellhop: Bellhop, state: Path) -> None:
-    """Twice is as once; and all who look at the profile are told."""
     result = bellhop("rollback", NAME)
     again = bellhop("rollback", NAME)
 
@@ -41,8 +41,8 @@ def test_goes_back_and_says_until_when(bellhop: Bellhop, state: Path) -> None:
         assert bellhop("rollback", NAME).stderr == ""
     assert "Rolled back" in bellhop("describe", "clusterprofile", NAME).stdout
     assert "rolled back to revision 1" in bellhop("get", "clusterprofiles", "-o", "wide").stdout
-    [told] = json.loads(bellhop("get", "clusterprofiles", "-o", "json").stdout)["items"]
-    assert told["status"]["rolledBackTo"] == 1
+    [output] = json.loads(bellhop("get", "clusterprofiles", "-o", "json").stdout)["items"]
+    assert output["status"]["rolledBackTo"] == 1
 
 
 @pytest.mark.usefixtures("revised")
@@ -52,24 +52,6 @@ def test_is_undone_once(bellhop: Bellhop) -> None:
 
     assert bellhop("rollback", NAME, "--end").stdout == f"'{NAME}' follows its manifest again.\n"
     assert bellhop("rollback", NAME, "--end").stdout == f"'{NAME}' follows its manifest already.\n"
-
-
-@pytest.mark.usefixtures("revised")
-def test_lists_what_can_be_brought_back(bellhop: Bellhop) -> None:
-    """By number, with times, and what was changed."""
-    text = bellhop("history", NAME).stdout
-    first, second = json.loads(bellhop("history", NAME, "-o", "json").stdout)
-
-    assert first == {
-        "revision": 1,
-        "rendered": "2026-01-02T03:04:05Z",
-        "replaced": "2026-01-02T03:04:05Z",
-        "state": "",
-        "changed": "",
-    }
-    assert (second["state"], second["replaced"]) == ("in force", None)
-    assert second["changed"] == "ConfigMap default/network-policy changed"
-    assert text.splitlines()[0].split() == ["REVISION", "RENDERED", "REPLACED", "STATE", "CHANGED"]
 
 
 @pytest.mark.usefixtures("revised")
@@ -85,7 +67,6 @@ TRIGGER = "service-network-policy"
 
 
 def test_a_trigger_means_all_profiles_that_it_made(bellhop: Bellhop, revised: Installation) -> None:
-    """Which is said; one of them that held nothing before keeps no other from going back."""
     revised.records.profiles.put(fleet.profile(name="young", number=1, latest=1))
     result = bellhop("rollback", TRIGGER)
     listed = bellhop("history", TRIGGER)
@@ -139,22 +120,20 @@ def test_what_cannot_be_done_is_said(
 
     assert result.exit_code
     assert said in result.stderr
-    kept = revised.records.profiles.get(*place(fleet.profile()))
-    assert kept
-    assert not kept.value.pinned
+    kept = require_value(revised.records.profiles.get(*place(fleet.profile())))
+    assert not kept.pinned
 
 
 @pytest.mark.parametrize(
     ("how", "warned"),
     [({"paused": True}, "it is paused"), ({"sync": "OneTime"}, "its syncMode is OneTime")],
 )
-def test_what_keeps_clusters_from_following_is_told(
+def test_what_keeps_clusters_from_following_is_reported(
     bellhop: Bellhop, revised: Installation, how: dict[str, object], warned: str
 ) -> None:
     """With the command that ends it."""
-    kept = revised.records.profiles.get(*place(fleet.profile()))
-    assert kept
-    revised.records.profiles.put(replace(kept.value, **how))
+    kept = require_value(revised.records.profiles.get(*place(fleet.profile())))
+    revised.records.profiles.put(replace(kept, **how))
 
     assert warned in bellhop("rollback", NAME).stderr
 

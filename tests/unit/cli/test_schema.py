@@ -10,19 +10,9 @@ import pytest
 from tests.unit.cli.conftest import Bellhop
 
 
-def test_lists_what_has_a_schema(bellhop: Bellhop, state: Path) -> None:
-    """By the names that commands take; no installation is needed."""
-    lines = [each.split() for each in bellhop("schema").stdout.splitlines()]
-
-    assert lines[0] == ["NAME", "SHORTNAME", "APIVERSION", "KIND"]
-    assert ["clusters", "cl", "lib.projectsveltos.io/v1beta1", "SveltosCluster"] in lines
-    assert ["eventtriggers", "et", "lib.projectsveltos.io/v1alpha1", "EventBasedAddOn"] in lines
-    assert not state.exists()
-
-
 @pytest.mark.parametrize("name", ["et", "EventTrigger", "eventtriggers.lib.projectsveltos.io"])
-def test_prints_the_newest_version(bellhop: Bellhop, name: str) -> None:
-    """By each name of the kind; --api-version names another version."""
+def test_prints_the_newest_version(bellhop: Bellhop, state: Path, name: str) -> None:
+    """By each name of the kind, without an installation; --api-version names another version."""
     newest = json.loads(bellhop("schema", name).stdout)["properties"]
     other = "lib.projectsveltos.io/v1alpha1"
     older = json.loads(bellhop("schema", name, "--api-version", other).stdout)["properties"]
@@ -30,6 +20,7 @@ def test_prints_the_newest_version(bellhop: Bellhop, name: str) -> None:
     assert newest["kind"]["enum"] == ["EventTrigger", "EventBasedAddOn"]
     assert newest["apiVersion"]["enum"] == ["lib.projectsveltos.io/v1beta1"]
     assert older["apiVersion"]["enum"] == [other]
+    assert not state.exists()
 
 
 def test_writes_files_where_validators_look_for_them(bellhop: Bellhop, tmp_path: Path) -> None:

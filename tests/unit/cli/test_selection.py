@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.core import sveltos_annotations
 from bellhop.core.names import LARGEST_ANNOTATIONS
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.ports.queue import Done
 from tests.fakes.manifests import config, holder, join, profile, trigger
 from tests.unit.cli import fleet
@@ -66,7 +66,6 @@ def test_pauses_selected_profiles_and_triggers(bellhop: Bellhop, here: Installat
 
 
 def test_resyncs_selected_clusters(bellhop: Bellhop, clusters: Installation) -> None:
-    """Those alone are asked for; a namespace narrows what is selected."""
     assert "a resync of 2 clusters." in bellhop("resync", "-l", "env=prod").stdout
     assert drain(clusters) == ["default/a", "default/b"]
 
@@ -75,7 +74,6 @@ def test_resyncs_selected_clusters(bellhop: Bellhop, clusters: Installation) -> 
 
 
 def test_checks_selected_clusters(bellhop: Bellhop, clusters: Installation) -> None:
-    """`doctor` reports on these alone."""
     del clusters
     found = json.loads(bellhop("doctor", "-l", "env!=prod", "-o", "json").stdout)
 
@@ -173,7 +171,6 @@ def test_refuses_what_is_not_clear(
 def test_a_failure_keeps_no_other_cluster_from_a_change(
     bellhop: Bellhop, clusters: Installation
 ) -> None:
-    """Two of three labels are set, and the exit code tells of the third."""
     result = bellhop("label", "cluster", "--all", "env=prod")
 
     assert result.exit_code == 1
@@ -183,7 +180,6 @@ def test_a_failure_keeps_no_other_cluster_from_a_change(
 
 
 def test_a_failure_keeps_no_other_object_from_a_pause(bellhop: Bellhop, here: Installation) -> None:
-    """The first of two profiles has so many annotations that there is no room for another."""
     full = f"name: full, annotations: {{a: {'x' * (LARGEST_ANNOTATIONS - 1)}}}"
     fleet.declare(here, join(profile().replace("name: own", full, 1), profile()))
     result = bellhop("pause", "clusterprofiles", "--all")

@@ -1,4 +1,4 @@
-"""Whether something listens where clusters send their events, as commands ask before they warn."""
+"""The check that something listens at the address that clusters send their events to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bellhop.adapters.local.certificates import issue, make_authority
-from bellhop.adapters.local.tls import make_context
-from bellhop.cli.session import answers
-from bellhop.installation.installation import Inbound
+from bellhop.adapters.local.server import make_context
+from bellhop.cli.session import is_listening
+from bellhop.installation import Inbound
 
 NOW = datetime.now(UTC)
 LIFE = timedelta(hours=1)
@@ -46,42 +46,42 @@ def drip(there: ssl.SSLSocket, over: threading.Event) -> None:
 def listening(play: Play) -> Iterator[str]:
     certificate, key = issue(AUTHORITY, ["127.0.0.1"], now=NOW, validity=LIFE)
     context, over = make_context(certificate, key), threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as door:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
             with suppress(OSError):
-                taken, _ = door.accept()
+                taken, _ = listener.accept()
                 with context.wrap_socket(taken, server_side=True) as there:
                     play(there, over)
 
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            yield f"https://127.0.0.1:{door.getsockname()[1]}"
+            yield f"https://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             over.set()
             with suppress(OSError):
-                door.shutdown(socket.SHUT_RDWR)
+                listener.shutdown(socket.SHUT_RDWR)
             thread.join()
 
 
 @pytest.mark.parametrize("play", [well, unwell])
 def test_who_answers_listens_whatever_the_answer(play: Play) -> None:
     with listening(play) as url:
-        assert answers(Inbound(url, CA))
+        assert is_listening(Inbound(url, CA))
 
 
 def test_an_answer_that_never_ends_is_none() -> None:
     """The server sends until the test is over: only a deadline for the whole ends the question."""
     with listening(drip) as url:
-        assert not answers(Inbound(url, CA))
+        assert not is_listening(Inbound(url, CA))
 
 
 def test_another_authority_is_no_answer() -> None:
     other = make_authority("another", now=NOW, validity=LIFE).certificate_pem.decode()
 
     with listening(well) as url:
-        assert not answers(Inbound(url, other))
+        assert not is_listening(Inbound(url, other))
 
 
 @pytest.mark.parametrize(
@@ -96,4 +96,4 @@ def test_another_authority_is_no_answer() -> None:
     ],
 )
 def test_what_cannot_be_asked_does_not_answer(url: str, ca: str) -> None:
-    assert not answers(Inbound(url, ca))
+    assert not is_listening(Inbound(url, ca))

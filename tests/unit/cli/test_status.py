@@ -14,25 +14,18 @@ from msgspec.structs import replace
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.cli.commands.status import NOT_COMPARED
 from bellhop.core.gvk import ObjectKey
-from bellhop.diagnosis.doctor import house
-from bellhop.diagnosis.failures import failures as list_failures
-from bellhop.installation.installation import Installation
-from bellhop.installation.process import ProcessStatus, Room
+from bellhop.diagnosis.failures import list_failures
+from bellhop.diagnosis.worker_status import check_worker
+from bellhop.installation import Inbound, Installation, ProcessStatus, Room
 from bellhop.ports.queue import Again
 from bellhop.ports.store import Item
+from bellhop.state.cluster import Circuit, Cluster, Health, Heartbeat
 from bellhop.state.delays import sweep_timer
+from bellhop.state.heartbeats import WorkerHeartbeat
+from bellhop.state.ingest_policy import Refusals
+from bellhop.state.match import Match, Selection
 from bellhop.state.messages import Apply, Resync
-from bellhop.state.record import (
-    Circuit,
-    Cluster,
-    Health,
-    Heartbeat,
-    Match,
-    Refusals,
-    Selection,
-    WorkerHeartbeat,
-)
-from tests.fakes.kept import value_of
+from tests.fakes.kept import require_value
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -41,11 +34,10 @@ HOUR = timedelta(hours=1)
 MEBI = 1024 * 1024
 
 
-def rings(here: Installation, how: str = "", **changes: Any) -> None:
-    """Have the example's cluster ring by a forwarder, or `direct`, or for its `audit` log."""
+def send_events(here: Installation, how: str = "", **changes: Any) -> None:
+    """Have the example's cluster send events by a forwarder, `direct`ly, or by its `audit` log."""
     fleet.populate(here)
-    kept = value_of(here.records.clusters.get(CLUSTER))
-    assert kept is not None
+    kept = require_value(here.records.clusters.get(CLUSTER))
     forwarder = {"url": "", "path": "/ring/x", **({how: "yes"} if how else {})}
     here.declare.register(replace(kept, forwarder=forwarder, **changes))
 
@@ -61,9 +53,9 @@ def state_of(bellhop: Bellhop) -> str:
 
 
 @pytest.mark.usefixtures("served")
-def test_all_is_well(bellhop: Bellhop, here: Installation) -> None:
+def test_shows_a_healthy_installation(bellhop: Bellhop, here: Installation) -> None:
     """One screen with what there is, and exit code 0."""
-    rings(here)
+    send_events(here)
     now = fleet.now()
     here.records.hearings.put(CLUSTER, Heartbeat(now - timedelta(seconds=30), 0.0, "0.1.0"))
     here.records.pulses.put(WorkerHeartbeat(now - HOUR, now))
@@ -81,22 +73,21 @@ def test_all_is_well(bellhop: Bellhop, here: Installation) -> None:
 
 @pytest.mark.usefixtures("served")
 def test_names_what_is_paused(bellhop: Bellhop, here: Installation) -> None:
-    """It is as somebody wants it, so that nothing is wrong; but all is not well either."""
-    rings(here)
+    send_events(here)
     now = fleet.now()
     here.records.hearings.put(CLUSTER, Heartbeat(now, 0.0, "0.1.0"))
     here.records.pulses.put(WorkerHeartbeat(now - HOUR, now))
     assert "paused" not in bellhop("status").stdout
     bellhop("pause", "trigger", "service-network-policy")
     result = bellhop("status")
-    told = json.loads(bellhop("status", "-o", "json").stdout)
+    status = json.loads(bellhop("status", "-o", "json").stdout)
 
     assert result.exit_code == 0, result.stdout
     assert (
         "paused          trigger service-network-policy; `bellhop resume` ends that\n"
     ) in result.stdout
     assert "No problem is known, but not everything is active: see `paused`." in result.stdout
-    assert (told["well"], told["paused"]) == (True, ["trigger service-network-policy"])
+    assert (status["well"], status["paused"]) == (True, ["trigger service-network-policy"])
 
 
 @pytest.mark.usefixtures("served")
@@ -112,15 +103,15 @@ def test_a_paused_cluster_is_not_called_healthy(bellhop: Bellhop, here: Installa
 
 
 @pytest.mark.usefixtures("served")
-def test_counts_no_misses_where_nothing_rings(bellhop: Bellhop, here: Installation) -> None:
+def test_counts_no_misses_where_nothing_sends_events(bellhop: Bellhop, here: Installation) -> None:
     """A cluster without a forwarder has no push that could miss anything."""
     fleet.populate(here)
     [row] = [line for line in bellhop("status").stdout.splitlines() if CLUSTER in line]
-    told = json.loads(bellhop("status", "-o", "json").stdout)
+    status = json.loads(bellhop("status", "-o", "json").stdout)
 
     assert row.split()[-3:] == ["-", "0", "0"]
-    assert (told["clusters"][0]["missed"], told["clusters"][0]["observed"]) == (1, 10)
-    assert told["clusters"][0]["countedSince"]
+    assert (status["clusters"][0]["missed"], status["clusters"][0]["observed"]) == (1, 10)
+    assert status["clusters"][0]["countedSince"]
 
 
 @pytest.mark.usefixtures("served")
@@ -129,7 +120,7 @@ def test_awaits_no_heartbeat_of_an_api_server(
     bellhop: Bellhop, here: Installation, how: str
 ) -> None:
     """Only a forwarder sends them, and what one sent earlier does not count."""
-    rings(here, how)
+    send_events(here, how)
     here.records.hearings.put(CLUSTER, Heartbeat(fleet.now() - HOUR, 0.0, "0.1.0"))
     [row] = [line for line in bellhop("status").stdout.splitlines() if CLUSTER in line]
 
@@ -162,8 +153,8 @@ def test_says_which_messages_are_tried_again_and_why(bellhop: Bellhop, here: Ins
     said = bellhop("status").stdout
     assert line in said
     assert "No problem is known, but some work failed and is tried again: see `delayed`." in said
-    told = json.loads(bellhop("status", "-o", "json").stdout)["queues"]["apply"]
-    assert (told["waiting"], told["delayed"]) == (0, 1)
+    counts = json.loads(bellhop("status", "-o", "json").stdout)["queues"]["apply"]
+    assert (counts["waiting"], counts["delayed"]) == (0, 1)
 
 
 def _rounded(lines: list[list[str]]) -> list[list[str]]:
@@ -176,15 +167,19 @@ def test_says_that_nobody_serves(bellhop: Bellhop, here: Installation) -> None:
     fleet.populate(here)
     here.records.pulses.put(WorkerHeartbeat(fleet.now() - 3 * HOUR, fleet.now() - 2 * HOUR))
     result = bellhop("status")
-    told = json.loads(bellhop("status", "-o", "json").stdout)
+    status = json.loads(bellhop("status", "-o", "json").stdout)
 
     assert result.exit_code == 1
     assert "does not run, last at work 2h ago" in result.stdout
     assert (
         "`bellhop serve` does not run: no event is received, evaluated or deployed" in result.stdout
     )
-    assert (told["well"], told["running"], told["failures"][0]["what"]) == (False, False, "serve")
-    assert told["queues"]["sweep"]["waiting"] >= 1
+    assert (status["well"], status["running"], status["failures"][0]["what"]) == (
+        False,
+        False,
+        "serve",
+    )
+    assert status["queues"]["sweep"]["waiting"] >= 1
 
 
 @pytest.mark.usefixtures("served")
@@ -239,7 +234,7 @@ def test_says_that_it_cannot_read_a_record(bellhop: Bellhop, here: Installation)
 
 def test_reads_what_a_later_version_adds(bellhop: Bellhop, here: Installation) -> None:
     """A field that is not known yet is passed over."""
-    rings(here)
+    send_events(here)
     item = here.records.store.get("cluster", CLUSTER)
     assert item is not None
     here.records.store.put(Item("cluster", CLUSTER, {**item.value, "later": {"a": 1}}))
@@ -261,22 +256,21 @@ def test_reads_what_a_later_version_adds(bellhop: Bellhop, here: Installation) -
 def test_warns_of_a_disk_before_it_is_full(here: Installation, room: Room, said: str) -> None:
     """Below 256 MiB, or a tenth of a small disk: by status and doctor, with what happens next."""
     there = replace(here, vitals=ProcessStatus(room.folder, running=True, room=room))
-    told = [each.sentence for each in list_failures(there) if each.what == "disk"]
-    [sign] = [each for each in house(there, answers=True) if each.piece == "disk"]
+    messages = [each.message for each in list_failures(there) if each.type == "disk"]
+    [sign] = [each for each in check_worker(there, answers=True) if each.type == "disk"]
 
-    assert [said in each for each in told] == ([True] if said else [])
-    assert said in sign.sentence
-    assert sign.verdict == ("wrong" if said else "well")
+    assert [said in each for each in messages] == ([True] if said else [])
+    assert said in sign.message
+    assert sign.status == ("failed" if said else "yes")
 
 
-def test_makes_nothing_where_nothing_is(bellhop: Bellhop, state: Path) -> None:
-    """A mistyped folder is one sentence, in `status` and in `show failures`."""
-    for command in (("status",), ("show", "failures")):
-        result = bellhop(*command)
+def test_doctor_names_no_address_where_there_is_none(here: Installation) -> None:
+    room = Room(Path("/s"), 300 * MEBI, 9000 * MEBI)
+    process = ProcessStatus(room.folder, running=True, room=room)
+    there = replace(here, vitals=process, inbound=Inbound("", ""))
+    [check] = [each for each in check_worker(there, answers=False) if each.type == "listener"]
 
-        assert result.exit_code == 1
-        assert result.stderr.startswith("error: there is no state in")
-    assert not state.exists()
+    assert (check.status, check.message) == ("failed", "it has no address for clusters")
 
 
 def test_says_what_waits(bellhop: Bellhop, here: Installation) -> None:
@@ -287,23 +281,22 @@ def test_says_what_waits(bellhop: Bellhop, here: Installation) -> None:
     for number in range(3):
         here.records.outcomes.put(replace(waiting, profile=f"p{number}"))
     here.publisher.publish([Resync(CLUSTER)])
-    told = json.loads(bellhop("status", "-o", "json").stdout)
+    status = json.loads(bellhop("status", "-o", "json").stdout)
 
-    [cluster] = told["clusters"]
+    [cluster] = status["clusters"]
     assert (cluster["state"], cluster["waiting"], cluster["failing"]) == ("Down", 3, 0)
-    assert told["queues"]["sweep"]["waiting"] >= 1
+    assert status["queues"]["sweep"]["waiting"] >= 1
     assert "in sweep for" in bellhop("status").stdout
 
 
-# Clusters that do not ring ------------------------------------------------------------------------
+# Clusters that send no events ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("heard", [None, HOUR], ids=["never", "an hour ago"])
-def test_a_forwarder_that_is_not_heard_is_told(
+def test_a_forwarder_that_is_silent_is_reported(
     bellhop: Bellhop, here: Installation, heard: timedelta | None
 ) -> None:
-    """The cluster answers, and is silent; what is told leads to who looks where it ends."""
-    rings(here)
+    send_events(here)
     if heard:
         here.records.hearings.put(CLUSTER, Heartbeat(fleet.now() - heard, 0.0, "0.1.0"))
     [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
@@ -319,15 +312,14 @@ def test_a_forwarder_that_is_not_heard_is_told(
     "why",
     ["no forwarder", "registered just now", "an earlier forwarder", "nobody served", "began late"],
 )
-def test_a_silence_that_says_nothing_is_not_told(
+def test_a_silence_without_meaning_is_not_reported(
     bellhop: Bellhop, here: Installation, why: str
 ) -> None:
-    """Where nothing could be heard of, or who is well says nothing."""
     now = fleet.now()
     if why == "no forwarder":
         fleet.populate(here)
     else:
-        rings(here, **({"registered_at": now} if why == "registered just now" else {}))
+        send_events(here, **({"registered_at": now} if why == "registered just now" else {}))
     if why == "an earlier forwarder":
         here.records.hearings.put(CLUSTER, Heartbeat(now - HOUR))
     elif why == "nobody served":
@@ -339,9 +331,9 @@ def test_a_silence_that_says_nothing_is_not_told(
     assert state_of(bellhop) == "Healthy"
 
 
-def test_what_a_forwarder_may_not_read_is_told(bellhop: Bellhop, here: Installation) -> None:
+def test_what_a_forwarder_may_not_read_is_reported(bellhop: Bellhop, here: Installation) -> None:
     """In its own words."""
-    rings(here)
+    send_events(here)
     problem = "cannot read Service 'default/web' on cluster 'here': forbidden"
     here.records.hearings.put(CLUSTER, Heartbeat(fleet.now(), 0.0, "0.1.0", 1, None, problem))
     [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
@@ -350,9 +342,8 @@ def test_what_a_forwarder_may_not_read_is_told(bellhop: Bellhop, here: Installat
     assert state_of(bellhop) == "Silent"
 
 
-def test_a_refused_forwarder_is_told_once(bellhop: Bellhop, here: Installation) -> None:
-    """That it is not heard follows from that."""
-    rings(here)
+def test_a_refused_forwarder_is_reported_once(bellhop: Bellhop, here: Installation) -> None:
+    send_events(here)
     here.records.refusals.put(CLUSTER, Refusals(9, fleet.now(), fleet.now()))
     rows = [row for row in failures(bellhop) if row["which"] == CLUSTER]
 
@@ -360,11 +351,11 @@ def test_a_refused_forwarder_is_told_once(bellhop: Bellhop, here: Installation) 
     assert state_of(bellhop) == "Silent"
 
 
-def test_a_cluster_that_cannot_be_told_to_ring_is_silent(
+def test_a_cluster_that_cannot_be_asked_to_send_events_is_silent(
     bellhop: Bellhop, here: Installation
 ) -> None:
     """And not simply healthy."""
-    rings(here, registered_at=fleet.now())
+    send_events(here, registered_at=fleet.now())
     said = "its webhook configuration cannot be installed, and only resyncs find events: no"
     health = Health("Healthy", said, swept_at=fleet.now(), mute=True)
     here.records.health.put(CLUSTER, health)
@@ -455,7 +446,7 @@ def test_what_fails_alike_is_one_line_with_a_count(bellhop: Bellhop, here: Insta
         pytest.param("clusterSelector: env=fv", [], id="both select"),
     ],
 )
-def test_a_trigger_that_selects_no_cluster_is_told(
+def test_a_trigger_that_selects_no_cluster_is_reported(
     bellhop: Bellhop, here: Installation, selectors: str, said: list[str]
 ) -> None:
     """With what it asks for, and how to see what there is."""
@@ -469,27 +460,27 @@ def test_a_trigger_that_selects_no_cluster_is_told(
 
 
 def working(here: Installation, **changes: Any) -> None:
-    """Have all be well but for what is changed of the pulse."""
-    rings(here)
+    """A healthy installation but for changes to the worker's heartbeat."""
+    send_events(here)
     now = fleet.now()
     here.records.hearings.put(CLUSTER, Heartbeat(now, 0.0, "0.1.0"))
     here.records.pulses.put(replace(WorkerHeartbeat(now - HOUR, now), **changes))
 
 
 @pytest.mark.usefixtures("served")
-def test_tells_that_the_clock_jumped_and_came_back(bellhop: Bellhop, here: Installation) -> None:
+def test_reports_that_the_clock_jumped_and_came_back(bellhop: Bellhop, here: Installation) -> None:
     """No problem is left, and who wonders about a time in a record learns why."""
     at = fleet.now() - timedelta(minutes=3)
     working(here, jumped_at=at, jumped=-86400.0, off=0.0)
     result = bellhop("status")
 
-    told = f"clock           jumped back by 24 hours at {at:%Y-%m-%dT%H:%M:%SZ}"
-    assert told in result.stdout
+    line = f"clock           jumped back by 24 hours at {at:%Y-%m-%dT%H:%M:%SZ}"
+    assert line in result.stdout
     assert result.stdout.splitlines()[-1].startswith("No problem is known. ")
 
 
 @pytest.mark.usefixtures("served")
-def test_tells_that_the_clock_is_elsewhere(bellhop: Bellhop, here: Installation) -> None:
+def test_reports_that_the_clock_is_wrong(bellhop: Bellhop, here: Installation) -> None:
     """For an hour: after that it may be the one that was put right."""
     at = fleet.now() - timedelta(minutes=3)
     working(here, jumped_at=at, jumped=7200.0, off=7200.0)
@@ -504,8 +495,7 @@ def test_tells_that_the_clock_is_elsewhere(bellhop: Bellhop, here: Installation)
 
 
 @pytest.mark.usefixtures("served")
-def test_tells_what_is_overdue(bellhop: Bellhop, here: Installation) -> None:
-    """A timer that fired for nobody, and a cluster that answers and is not swept."""
+def test_reports_what_is_overdue(bellhop: Bellhop, here: Installation) -> None:
     working(here)
     late = fleet.now() - 2 * HOUR
     here.records.timers.set(sweep_timer(CLUSTER), late, Resync(CLUSTER).message().body)
@@ -521,7 +511,7 @@ def test_tells_what_is_overdue(bellhop: Bellhop, here: Installation) -> None:
 
 
 @pytest.mark.usefixtures("served")
-def test_tells_that_a_sweep_is_set_too_far_ahead(bellhop: Bellhop, here: Installation) -> None:
+def test_reports_that_a_resync_is_set_too_far_ahead(bellhop: Bellhop, here: Installation) -> None:
     """As by a clock that was ahead, until that is pulled in; or is not set at all."""
     working(here)
     body = Resync(CLUSTER).message().body

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
+from tests.fakes.kept import require_value
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -79,13 +80,12 @@ def planted(here: Installation) -> Installation:
     fleet.declare(here, PLANTED)
     object_of_a_report = {**fleet.service(), "data": {"password": f"{SECRET}-observed"}}
     fleet.observe(here, object_of_a_report)
-    kept = here.records.clusters.get("default/workload")
-    assert kept
+    kept = require_value(here.records.clusters.get("default/workload"))
     address = "https://bellhop.example.com"
     sender = {"url": address, "path": f"/{SECRET}-path", "token": f"{SECRET}-sender", "ca": ""}
     data = {"data": {"registry": f"{SECRET}-data"}}
     changed = {"forwarder": sender, "annotations": {"a": f"{SECRET}-cluster"}, "spec": data}
-    here.records.clusters.put(replace(kept.value, **changed))
+    here.records.clusters.put(replace(kept, **changed))
     here.records.catalog.change("clusters")
     here.secrets.put("kubeconfig/default/workload", KUBECONFIG.encode())
     return here
@@ -99,7 +99,6 @@ def contents(path: Path) -> dict[str, str]:
 
 
 def test_has_what_helps(bellhop: Bellhop, planted: Installation, tmp_path: Path) -> None:
-    """Versions, settings, states, problems, lists of all kinds and events; for its user alone."""
     planted.records.ledger.note(fleet.entry("applied", detail="in 3 ms"))
     path = tmp_path / "fault.tar.gz"
     result = bellhop("support-bundle", str(path))
@@ -155,9 +154,8 @@ def test_a_part_that_cannot_be_read_keeps_no_other_out(
     bellhop: Bellhop, planted: Installation, tmp_path: Path
 ) -> None:
     """Also after a fault of Bellhop's own, whose message is left out: it may quote anything."""
-    kept = planted.records.clusters.get("default/workload")
-    assert kept
-    planted.records.clusters.put(replace(kept.value, forwarder={f"{SECRET}-odd": ""}))
+    kept = require_value(planted.records.clusters.get("default/workload"))
+    planted.records.clusters.put(replace(kept, forwarder={f"{SECRET}-odd": ""}))
     planted.records.catalog.change("clusters")
     path = tmp_path / "fault.tar.gz"
     assert bellhop("support-bundle", str(path)).exit_code == 0

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.cli import manifest_diffs, output, previews
-from bellhop.cli.commands import dead_letters, history, sender, show, status
+from bellhop.cli import diffs, output
+from bellhop.cli.commands import dead_letters, rollback, sender, show, status
 from bellhop.cli.kinds import NAMES
 from bellhop.cli.output import Column
 
@@ -20,14 +20,14 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SENTENCE = " ".join(["a sentence that goes on"] * 8)
 SHOWN = {
     "show addons": show.ADDONS,
-    "show dryrun": previews.COLUMNS,
+    "show dryrun": diffs.PREVIEW_COLUMNS,
     "show failures": show.FAILURES,
     "show helm-updates": show.UPDATES,
     "show orphans": show.ORPHANS,
     "show resources": show.RESOURCES,
     "show usage": show.USAGE,
-    "diff -f": manifest_diffs.COLUMNS,
-    "history": history.COLUMNS,
+    "diff -f": diffs.MANIFEST_COLUMNS,
+    "history": rollback.COLUMNS,
     "sender list": sender.COLUMNS,
     "dead-letters list": dead_letters.COLUMNS,
     "status": status.CLUSTERS,
@@ -101,9 +101,9 @@ def drawn(
     **values: Any,
 ) -> list[str]:
     """Return the lines of a table with one row; a number stands for what has no value here."""
-    monkeypatch.setattr(output, "width", lambda: ROOM)
+    monkeypatch.setattr(output, "terminal_width", lambda: ROOM)
     row = {each.key: {**VALUES, **values}.get(each.key, 12) for each in columns if not each.wide}
-    output.table([each for each in columns if not each.wide], [row], "table", nothing="")
+    output.print_table([each for each in columns if not each.wide], [row], "table", nothing="")
     return capsys.readouterr().out.splitlines()
 
 
@@ -120,13 +120,13 @@ def test_a_table_fits_eighty_columns(
     assert max(map(len, [title, *lines])) <= ROOM, lines
     words = " ".join(lines).replace(",", " ").split()
     keys = {each.key for each in columns if not each.wide}
-    wanted = {
+    expected = {
         "name": name,
         "cluster": CLUSTER,
         "releaseName": "ingress-nginx",
         "change": "3f2a9c01",
     }
-    assert [each for key, each in wanted.items() if key in keys and each not in words] == []
+    assert [each for key, each in expected.items() if key in keys and each not in words] == []
     assert {each for found in several.values() for each in found} <= set(words)
 
 

@@ -9,8 +9,10 @@ import pytest
 import yaml
 
 from bellhop.core.gvk import Identity
-from bellhop.installation.installation import Installation
-from bellhop.state.record import Cluster, DeploymentStatus, Held, Inventory, Profile
+from bellhop.installation import Installation
+from bellhop.state.cluster import Cluster
+from bellhop.state.deployment import DeploymentStatus, Held, Inventory
+from bellhop.state.profile import Profile
 from tests.fakes.clock import START
 from tests.unit.cli.conftest import Bellhop
 from tests.unit.cli.test_completion import candidates
@@ -49,21 +51,19 @@ data: {web.yaml: ""}
 
 
 @pytest.fixture
-def two(bellhop: Bellhop, here: Installation, tmp_path: Path) -> Installation:
+def two(bellhop: Bellhop, here: Installation) -> Installation:
     """A cluster in each of two namespaces, and of each kind one that is called alike."""
     for namespace in ("team", "other"):
         labels = {"env": "production"}
         here.declare.register(Cluster(namespace, "east", labels, "v1.34.2", namespace, START))
-    file = tmp_path / "rules.yaml"
-    file.write_text(RULES)
-    assert bellhop("apply", "-f", str(file)).stderr == ""
+    assert bellhop("apply", "-f", "-", stdin=RULES).stderr == ""
     for name in ("web", "team/web"):
         applied(here, name)
     return here
 
 
 def applied(here: Installation, name: str) -> None:
-    """Note that a profile was brought to the cluster of the team."""
+    """Note that a profile was deployed to the cluster of the team."""
     profile = Profile(
         name=name,
         trigger="",
@@ -88,8 +88,7 @@ def words(text: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("two")
-def test_get_and_describe_tell_kinds_apart(bellhop: Bellhop) -> None:
-    """What has a namespace is listed with it, and by its own kind alone."""
+def test_get_and_describe_distinguish_kinds(bellhop: Bellhop) -> None:
     assert words(bellhop("get", "profiles", "-o", "wide").stdout) == [
         "NAMESPACE NAME PROVISIONED STATE TIER MESSAGE",
         "team web 1/1 Provisioned 50",
@@ -104,9 +103,9 @@ def test_get_and_describe_tell_kinds_apart(bellhop: Bellhop) -> None:
     )
     assert "No profiles found in namespace 'other'." in bellhop("get", "pr", "-n", "other").stderr
 
-    told = bellhop("describe", "profile", "team/web").stdout
-    assert words(told)[0] == "Profile team/web"
-    assert "ConfigMap default/of-team-web" in told
+    output = bellhop("describe", "profile", "team/web").stdout
+    assert words(output)[0] == "Profile team/web"
+    assert "ConfigMap default/of-team-web" in output
     story = words(bellhop("describe", "set", "team/some").stdout)
     assert "team/east selected Unknown" in story
     assert "Profile team/web" in story
@@ -166,17 +165,16 @@ def test_what_is_not_there_is_said_by_its_kind(bellhop: Bellhop, command: str, s
 
 
 def test_each_is_deleted_by_its_namespace(bellhop: Bellhop, two: Installation) -> None:
-    """The one of the same name without a namespace stays; what names it is told."""
     assert bellhop("delete", "set", "some", "-n", "team").exit_code == 0
 
     assert two.catalogs.current().sets.keys() == {"some"}
-    told = " ".join(bellhop("show", "failures").stdout.split())
-    assert "there is no Set 'team/some', which it names" in told
+    output = " ".join(bellhop("show", "failures").stdout.split())
+    assert "there is no Set 'team/some', which it names" in output
     assert bellhop("delete", "profile", "web", "-n", "team").exit_code == 0
     assert two.catalogs.current().profiles.keys() == {"web"}
     # It has not left its cluster yet.
-    gone = json.loads(bellhop("get", "profile", "team/web", "-o", "json").stdout)
-    assert (gone["kind"], gone["metadata"]["namespace"]) == ("Profile", "team")
+    leaving = json.loads(bellhop("get", "profile", "team/web", "-o", "json").stdout)
+    assert (leaving["kind"], leaving["metadata"]["namespace"]) == ("Profile", "team")
 
 
 @pytest.mark.usefixtures("two")

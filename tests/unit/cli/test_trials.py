@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
 import pytest
 import yaml
-from click.testing import Result
 
-Bellhop = Callable[..., Result]
+from tests.unit.cli.conftest import Bellhop
 
 SOURCE = """
 apiVersion: lib.projectsveltos.io/v1beta1
@@ -73,23 +71,7 @@ def written(folder: Path, **files: str) -> Path:
     return folder
 
 
-def test_tells_which_objects_match_by_which_selector_and_why(bellhop: Bellhop, source: str) -> None:
-    """Each object is a row: a script's message, or the reason of each selector that declined."""
-    result = bellhop("evaluate", source, "--object", "-", stdin=f"{SERVICE}---{PENDING}---{POD}")
-
-    assert result.exit_code == 0
-    head, *rows = result.stdout.splitlines()
-    assert head.split() == ["OBJECT", "MATCHES", "SELECTOR", "WHY"]
-    assert rows[0].split(maxsplit=4) == [
-        *("Service", "eng/web", "yes", "2"),
-        "its script says yes: web was asked",
-    ]
-    assert "no" in rows[1]
-    assert "its script says no: db was asked" in rows[1]
-    assert "it is a v1/Pod, not v1/Service" in rows[2]
-
-
-def test_tells_programs_all_of_it(bellhop: Bellhop, source: str) -> None:
+def test_prints_all_of_it_for_programs(bellhop: Bellhop, source: str) -> None:
     """JSON has the message, the time and the selector's number, 0 where none takes it."""
     result = bellhop(
         *("evaluate", source, "--object", "-", "-o", "json"), stdin=f"{SERVICE}---{POD}"
@@ -123,7 +105,6 @@ def test_a_script_that_fails_says_where_and_the_others_are_evaluated(
 
 
 def test_a_list_is_taken_apart(bellhop: Bellhop, source: str) -> None:
-    """What `kubectl get -o yaml` prints is all the objects in it."""
     several = {"apiVersion": "v1", "kind": "List", "items": []}
     several["items"] = [yaml.safe_load(SERVICE), yaml.safe_load(PENDING)]  # type: ignore[assignment]
     result = bellhop("evaluate", source, "--object", "-", stdin=yaml.safe_dump(several))
@@ -131,7 +112,7 @@ def test_a_list_is_taken_apart(bellhop: Bellhop, source: str) -> None:
     assert [row.split()[1] for row in result.stdout.splitlines()[1:]] == ["eng/web", "eng/db"]
 
 
-def test_several_sources_of_a_file_are_told_apart(bellhop: Bellhop, tmp_path: Path) -> None:
+def test_several_sources_of_a_file_are_distinguished(bellhop: Bellhop, tmp_path: Path) -> None:
     """Each is tried on each object, and a column says which it was."""
     (tmp_path / "two.yaml").write_text(f"{SOURCE}---{SOURCE.replace('addresses', 'others')}")
     result = bellhop("evaluate", str(tmp_path / "two.yaml"), "--object", "-", stdin=POD)
@@ -139,15 +120,6 @@ def test_several_sources_of_a_file_are_told_apart(bellhop: Bellhop, tmp_path: Pa
     assert [row.split()[0] for row in result.stdout.splitlines()] == [
         *("SOURCE", "addresses", "others")
     ]
-
-
-def test_a_declared_source_is_taken_by_its_name(bellhop: Bellhop, source: str) -> None:
-    """What the installation has in force can be tried without looking for its file."""
-    assert bellhop("apply", "-f", source).exit_code == 0
-    result = bellhop("evaluate", "addresses", "--object", "-", stdin=SERVICE)
-
-    assert result.exit_code == 0
-    assert "yes" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -159,10 +131,9 @@ def test_a_declared_source_is_taken_by_its_name(bellhop: Bellhop, source: str) -
         pytest.param("-", SOURCE, 2, "cannot both be standard input", id="both from a pipe"),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(
+def test_bad_input_is_reported_in_a_sentence(
     bellhop: Bellhop, source: str, named: str, stdin: str, code: int, said: str
 ) -> None:
-    """What cannot be evaluated is not guessed at."""
     named = named.format(source=source)
     result = bellhop("evaluate", named, "--object", "-", stdin=stdin)
 
@@ -186,7 +157,6 @@ def test_values_of_secrets_are_quoted_only_if_asked(bellhop: Bellhop, tmp_path: 
 
 
 def test_folders_of_tests_pass_and_fail(bellhop: Bellhop, tmp_path: Path) -> None:
-    """Each object of each file is a case; what fails is told with the reason, and exits with 1."""
     written(tmp_path / "t/good", eventsource=SOURCE, matching=SERVICE, non_matching=PENDING)
     written(tmp_path / "t/more/bad", eventsource=SOURCE, matching=PENDING, non_matching=SERVICE)
     written(tmp_path / "t/alone", eventsource=SOURCE)
@@ -240,7 +210,7 @@ def test_the_report_holds_whatever_a_script_says(bellhop: Bellhop, tmp_path: Pat
 
 
 @pytest.mark.parametrize("made", [True, False])
-def test_nothing_to_test_is_told(bellhop: Bellhop, tmp_path: Path, *, made: bool) -> None:
+def test_nothing_to_test_is_reported(bellhop: Bellhop, tmp_path: Path, *, made: bool) -> None:
     """A folder that was mistyped does not pass."""
     folder = tmp_path / "t"
     if made:
@@ -251,8 +221,7 @@ def test_nothing_to_test_is_told(bellhop: Bellhop, tmp_path: Path, *, made: bool
     assert f"cannot test '{folder}'" in result.stderr
 
 
-def test_a_report_that_cannot_be_written_is_told(bellhop: Bellhop, tmp_path: Path) -> None:
-    """What was tested is printed all the same."""
+def test_a_report_that_cannot_be_written_is_reported(bellhop: Bellhop, tmp_path: Path) -> None:
     written(tmp_path / "t", eventsource=SOURCE)
     report = os.fspath(tmp_path / "no/such/folder.xml")
     result = bellhop("test", str(tmp_path / "t"), "--junit", report)
@@ -288,8 +257,7 @@ metadata: {name: all}
 """
 
 
-def test_tells_what_a_script_makes_of_all_of_them(bellhop: Bellhop, tmp_path: Path) -> None:
-    """What it returns comes first, made resources too; what it leaves out says so."""
+def test_reports_what_a_script_makes_of_all_of_them(bellhop: Bellhop, tmp_path: Path) -> None:
     path = tmp_path / "source.yaml"
     path.write_text(AGGREGATING)
 
@@ -297,18 +265,20 @@ def test_tells_what_a_script_makes_of_all_of_them(bellhop: Bellhop, tmp_path: Pa
         "evaluate", str(path), "--object", "-", "-o", "json", stdin=f"{SERVICE}---{PENDING}---{POD}"
     )
 
-    told = {
+    results = {
         each["object"]: (each["matching"], each["because"]) for each in json.loads(result.stdout)
     }
-    assert list(told) == ["Service eng/web", "Sum all", "Service eng/db", "Pod eng/p"]
-    assert told["Service eng/web"] == (True, "its aggregatedSelection chooses it: 2 found")
-    assert told["Sum all"] == (True, "its aggregatedSelection makes it: 2 found")
-    assert told["Service eng/db"] == (False, "its aggregatedSelection leaves it out: 2 found")
-    assert not told["Pod eng/p"][0]
+    assert list(results) == ["Service eng/web", "Sum all", "Service eng/db", "Pod eng/p"]
+    assert results["Service eng/web"] == (True, "its aggregatedSelection chooses it: 2 found")
+    assert results["Sum all"] == (True, "its aggregatedSelection makes it: 2 found")
+    assert results["Service eng/db"] == (False, "its aggregatedSelection leaves it out: 2 found")
+    assert not results["Pod eng/p"][0]
 
 
 @pytest.mark.parametrize("given", [SERVICE, POD], ids=["a candidate", "none"])
-def test_a_script_over_all_that_fails_is_told(bellhop: Bellhop, tmp_path: Path, given: str) -> None:
+def test_a_script_over_all_that_fails_is_reported(
+    bellhop: Bellhop, tmp_path: Path, given: str
+) -> None:
     """With its line, and an exit code, whether anything matched or nothing did."""
     path = tmp_path / "source.yaml"
     path.write_text(AGGREGATING.replace("local found = {}", "error('oh no')"))
@@ -348,7 +318,6 @@ def test_a_folder_whose_script_over_all_fails(bellhop: Bellhop, tmp_path: Path) 
 
 
 def test_a_script_over_all_that_is_none_is_refused(bellhop: Bellhop, tmp_path: Path) -> None:
-    """When it is applied, with its line."""
     path = tmp_path / "source.yaml"
     path.write_text(AGGREGATING.replace("return {resources", "return {{resources"))
 

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from bellhop import __version__
-from bellhop.installation.installation import Installation
-from bellhop.state.record import Heartbeat, WorkerHeartbeat
+from bellhop.installation import Installation
+from bellhop.state.cluster import Heartbeat
+from bellhop.state.heartbeats import WorkerHeartbeat
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from click.testing import Result
 from msgspec.structs import replace
 
 from bellhop.api.kinds import Declaration, parse_all, read_documents
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.ports.queue import Done
 from bellhop.rendering.inputs import Inputs
-from bellhop.state.record import Health
+from bellhop.state.cluster import Health
+from tests.fakes.kept import require_value
 from tests.fakes.manifests import profile as declared
 from tests.unit.cli import fleet
-
-Bellhop = Callable[..., Result]
+from tests.unit.cli.conftest import Bellhop
 
 KEY = "default/workload"
 WAIT = ("wait", "clusterprofile", "own", "--for=provisioned", "--timeout")
@@ -74,11 +72,9 @@ def test_what_was_deployed_of_a_former_manifest_does_not_count(
 def test_what_was_deployed_of_a_former_rendering_does_not_count(
     bellhop: Bellhop, here: Installation
 ) -> None:
-    """Nor where a cluster has not been brought the new one."""
     deploy(here)
-    kept = here.records.profiles.get("", "", "own")
-    assert kept
-    here.records.profiles.put(replace(kept.value, made_at=fleet.now()))
+    kept = require_value(here.records.profiles.get("", "", "own"))
+    here.records.profiles.put(replace(kept, made_at=fleet.now()))
     result = bellhop(*WAIT, "0s")
 
     assert result.exit_code == 75
@@ -100,9 +96,8 @@ def test_empty_queues_say_that_nothing_more_follows(bellhop: Bellhop, here: Inst
 def test_says_what_a_profile_waits_for(bellhop: Bellhop, here: Installation) -> None:
     """The reason is that of the first cluster where it is not deployed."""
     deploy(here)
-    kept = here.records.outcomes.get(KEY, "own")
-    assert kept
-    here.records.outcomes.put(replace(kept.value, phase="Failed", message="no quota"))
+    kept = require_value(here.records.outcomes.get(KEY, "own"))
+    here.records.outcomes.put(replace(kept, phase="Failed", message="no quota"))
     result = bellhop(*WAIT, "0s")
 
     assert result.exit_code == 75
@@ -123,7 +118,6 @@ def test_goes_on_once_it_is_so(bellhop: Bellhop, here: Installation) -> None:
 
 
 def test_a_cluster_that_is_not_ready(bellhop: Bellhop, here: Installation) -> None:
-    """After the timeout, with its state; the others are told."""
     here.declare.register(fleet.cluster())
     here.declare.register(fleet.cluster(name="other"))
     here.records.health.put(KEY, Health("Healthy"))
@@ -157,11 +151,11 @@ def test_waits_for_a_deletion(bellhop: Bellhop, here: Installation) -> None:
     here.declare.delete([("ClusterProfile", "", "own")])
     still = bellhop("wait", "cp", "own", "--for=delete", "--timeout", "0s")
     here.records.profiles.delete("", "", "own")
-    gone = bellhop("wait", "cp", "own", "--for=delete", "--timeout", "0s")
+    deleted = bellhop("wait", "cp", "own", "--for=delete", "--timeout", "0s")
 
     assert (still.exit_code, "it is still there" in still.stderr) == (75, True)
-    assert (gone.exit_code, gone.stderr) == (0, "")
-    assert gone.stdout == "clusterprofile.config.projectsveltos.io/own deleted\n"
+    assert (deleted.exit_code, deleted.stderr) == (0, "")
+    assert deleted.stdout == "clusterprofile.config.projectsveltos.io/own deleted\n"
 
 
 @pytest.mark.parametrize(
@@ -209,8 +203,8 @@ def test_a_trigger_is_there_until_its_profiles_are_removed(
     here.records.profiles.delete("service-network-policy", KEY, fleet.PROFILE)
 
     assert (still.exit_code, f"profile '{fleet.PROFILE}' is still" in still.stderr) == (75, True)
-    gone = "eventtrigger.lib.projectsveltos.io/service-network-policy deleted\n"
-    assert bellhop(*wait).stdout == gone
+    deleted = "eventtrigger.lib.projectsveltos.io/service-network-policy deleted\n"
+    assert bellhop(*wait).stdout == deleted
 
 
 @pytest.mark.parametrize(

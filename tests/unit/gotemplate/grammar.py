@@ -177,7 +177,7 @@ class Writer:
         else:
             name, kinds = self.draw(st.sampled_from(FUNCTIONS[kind]))
             first = [name]
-        words = first + [self.operand(wanted, depth) for wanted in kinds[:-1]]
+        words = first + [self.operand(each, depth) for each in kinds[:-1]]
         if depth > 0 and kinds[-1] not in STRICT and self.chance(3):
             gap = self.draw(GAPS)
             return f"{self.pipeline(kinds[-1], depth - 1)}{gap}|{gap}{' '.join(words)}"
@@ -265,7 +265,7 @@ class Writer:
             return self.action(".name")
         return self.action(f'template "{name}" {self.operand("v", 1)}')
 
-    def alone(self, depth: int) -> str:
+    def standalone(self, depth: int) -> str:
         """Write the body of a template, which sees no variables but its own."""
         outer, self.scope = self.scope, []
         text = self.body(depth, loop=False)
@@ -273,20 +273,20 @@ class Writer:
         return text
 
     def write_define(self, depth: int, **_: bool) -> str:
-        # Go has definitions at the top alone; below, this one is an error and rare.
+        # Go has definitions only at the top; below, this one is an error and rare.
         if not self.chance(30):
             return self.write_show()
         return self.definition(depth)
 
     def definition(self, depth: int) -> str:
         name = self.pick("t", "u")
-        text = self.action(f'define "{name}"') + self.alone(depth - 1) + self.action("end")
+        text = self.action(f'define "{name}"') + self.standalone(depth - 1) + self.action("end")
         self.defined.append(name)
         return text
 
     def write_block(self, depth: int, **_: bool) -> str:
         value = self.operand("v", 1)
-        text = self.action(f'block "k" {value}') + self.alone(depth - 1) + self.action("end")
+        text = self.action(f'block "k" {value}') + self.standalone(depth - 1) + self.action("end")
         self.defined.append("k")
         return text
 

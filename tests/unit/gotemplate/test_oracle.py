@@ -54,7 +54,7 @@ def comparable(answer: dict[str, Any], *, column: bool) -> dict[str, Any]:
 
 
 def placed(answer: dict[str, Any], theirs: str) -> bool:
-    """Tell whether our error's line and column are those that Go's message names."""
+    """Return whether our error's line and column are those that Go's message names."""
     place = PLACE.match(theirs)
     if place is None:
         return True

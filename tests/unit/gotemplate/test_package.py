@@ -1,4 +1,4 @@
-"""The package stands alone and starts at once."""
+"""The package needs no other, and starts at once."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def test_json_and_yaml_read_back_what_they_wrote(value: Any) -> None:
 
 @QUICK
 @given(VALUES)
-def test_rendering_leaves_the_data_alone(value: Any) -> None:
+def test_rendering_leaves_the_data_unchanged(value: Any) -> None:
     """Not even the functions that write into their arguments change what was given."""
     data = {"m": {"a": value}, "v": value}
     before = deepcopy(data)

@@ -147,11 +147,11 @@ def test_selects_resources(text: str, expected: list[dict[str, Any]]) -> None:
     ],
 )
 def test_says_which_field_is_missing(returned: str, said: str | None) -> None:
-    """Who misspells the field learns it; who returns a message alone, or nothing, means no."""
-    judged, health = (act(body(f"return {returned}"), SERVICE) for act in (evaluate, diagnose))
+    """A misspelt field is an error; a message without a result, or nothing, means no."""
+    evaluated, health = (act(body(f"return {returned}"), SERVICE) for act in (evaluate, diagnose))
 
-    assert not judged.matching
-    assert (judged.lacks and str(judged.lacks)) == (said and said.format("matching"))
+    assert not evaluated.matching
+    assert (evaluated.lacks and str(evaluated.lacks)) == (said and said.format("matching"))
     assert (health.lacks and str(health.lacks)) == (said and said.format("healthy"))
 
 
@@ -289,7 +289,7 @@ def test_no_script_sees_what_another_makes_of_its_object(vandalism: str) -> None
 
 
 def test_each_object_is_judged_as_itself() -> None:
-    """What a state was given last is not taken for what it is to judge now."""
+    """The object of the last evaluation is not taken for the present one."""
     script = body("return {matching = obj.kind == 'Service', message = obj.metadata.name}")
     one, other = Subject(SERVICE), Subject({"kind": "Pod", "metadata": {"name": "back"}})
 
@@ -335,6 +335,6 @@ def test_a_script_writes_one_text() -> None:
 
 @pytest.mark.parametrize("returned", ["1", "{}", "{'a'}", "true"])
 def test_what_is_written_is_a_text(returned: str) -> None:
-    """Anything else is told from it."""
+    """Anything else is distinguished from it."""
     with pytest.raises(LuaResultError, match="'resources' must be a string, not a"):
         write(Script(f"function evaluate() return {{resources = {returned}}} end"), {})

@@ -44,7 +44,7 @@ NUMBERS = [
     ],
 )
 def test_numbers_become_text_as_go_writes_them(number: str, text: str, written: str) -> None:
-    """Whole numbers have all their digits, others as many as tell them apart."""
+    """Whole numbers have all their digits, others as many as distinguish them."""
     assert run(f"local n = {number} return " + written.format("n")) == text
 
 
@@ -60,7 +60,7 @@ def test_numbers_become_text_as_go_writes_them(number: str, text: str, written: 
     ],
 )
 def test_format_takes_any_value(code: str, text: str) -> None:
-    """`%s` writes what `tostring` says; Lua 5.1 takes texts and numbers alone."""
+    """`%s` writes what `tostring` says; Lua 5.1 takes only texts and numbers."""
     assert run(f"return string.format({code})") == text
 
 
@@ -72,7 +72,7 @@ def test_format_writes_tables_too() -> None:
 
 
 def test_a_format_with_too_few_values_is_an_error() -> None:
-    """A value that is missing is told by its place."""
+    """A missing value is named by its place."""
     with pytest.raises(LuaRuntimeError, match="bad argument #3 to 'format'"):
         run("local s = string.format('%s %s', 'a') return s")
 

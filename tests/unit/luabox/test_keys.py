@@ -1,4 +1,4 @@
-"""What a script cannot ask an object for is not brought into Lua, and no script can tell."""
+"""What a script cannot ask an object for is not copied into Lua, and no script can notice."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_may_ask_for_any_key(text: str) -> None:
 
 
 def test_knows_of_every_name_in_the_box_whether_it_reaches_keys() -> None:
-    """Each function of the box either cannot read a key that nobody said, or is told to do so."""
+    """Each function of the box either cannot read a key that nobody said, or is marked to do so."""
     script = Script("""
         local names = {}
         local function add(t)
@@ -159,7 +159,7 @@ def test_returns_a_part_of_the_object_that_says_so_itself() -> None:
     assert verdict[:2] == (True, "its own")
 
 
-def test_brings_in_no_more_than_is_said() -> None:
+def test_copies_no_more_than_is_said() -> None:
     """An object costs a script what it can ask for, however much else is in it."""
     script = Script("function evaluate() return {matching = obj.kind == 'Secret'} end")
     huge = SECRET | {"data": {f"k{n}": "v" for n in range(10_000)}}
@@ -182,7 +182,7 @@ def test_converts_once_for_scripts_that_can_ask_the_same() -> None:
     assert subject.given_to(more) is not given
 
 
-def test_minds_the_depth_of_what_it_brings_in() -> None:
+def test_minds_the_depth_of_what_it_copies() -> None:
     """What is nested too deeply is refused where a script can ask for it, and nowhere else."""
     deep: dict[str, Any] = {}
     at = deep

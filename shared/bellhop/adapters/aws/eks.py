@@ -1,8 +1,8 @@
 """Kubeconfigs of EKS clusters, made when they are read: none of them is stored.
 
 Address and certificate authority are what EKS says. The token is a signed request to STS that
-says who signed it: the API server makes it, and takes who it is told of for the caller, as far as
-an access entry of the cluster lets that role in. EKS takes such a token for fifteen minutes.
+says who signed it: the API server sends it, and takes the role in the answer for the caller, if an
+access entry of the cluster admits that role. EKS takes such a token for fifteen minutes.
 
 A cluster of another account is described and signed in to by a role of that account, which the
 caller assumes each time: what STS gives for it is used for these two requests, and then forgotten.
@@ -66,9 +66,9 @@ class EksClusters:
                 f"cannot find the EKS cluster {name[:128]!r}: it is not the name of one"
             )
         shown = f"{name!r} in {region}"
-        with self._calling(shown, assume_role, external_id) as services:
-            told = _described(services, shown, region, name)
-        return EksCluster(told["arn"], assume_role, external_id)
+        with self._open_services(shown, assume_role, external_id) as services:
+            described = _describe(services, shown, region, name)
+        return EksCluster(described["arn"], assume_role, external_id)
 
     def kubeconfig(self, cluster: EksCluster) -> Kubeconfig:
         """Make a kubeconfig that is taken for some minutes.
@@ -92,28 +92,28 @@ class EksClusters:
 
     def _make(self, cluster: EksCluster, parts: re.Match[str]) -> Kubeconfig:
         arn, region, name = cluster.arn, parts["region"], parts["name"]
-        with self._calling(repr(arn), cluster.assume_role, cluster.external_id) as services:
-            told = _described(services, repr(arn), region, name)
-            if told["arn"] != arn:
+        with self._open_services(repr(arn), cluster.assume_role, cluster.external_id) as services:
+            described = _describe(services, repr(arn), region, name)
+            if described["arn"] != arn:
                 # EKS is asked by name: who calls from another account meets a namesake.
                 raise InvalidError(
                     f"cannot reach the EKS cluster {arn!r}: the account that is called has another"
                     " one of that name; register the cluster again, with --assume-role, or by a"
                     " kubeconfig with a token"
                 )
-            endpoint = told.get("endpoint")
+            endpoint = described.get("endpoint")
             if not endpoint:
                 raise UnreachableError(
                     f"cannot reach the EKS cluster {arn!r}: it has no address yet"
                 )
             return Kubeconfig(
                 server=endpoint,
-                ca_data=told["certificateAuthority"]["data"],
-                token=_token(services, arn, region, name),
+                ca_data=described["certificateAuthority"]["data"],
+                token=_make_token(services, arn, region, name),
             )
 
     @contextmanager
-    def _calling(self, shown: str, role: str, external_id: str) -> Iterator[Services]:
+    def _open_services(self, shown: str, role: str, external_id: str) -> Iterator[Services]:
         """Yield what calls AWS for a cluster: with our own role, or one that it assumes.
 
         Raises:
@@ -144,7 +144,7 @@ def _key(cluster: EksCluster) -> str:
     return f"{cluster.arn} {cluster.assume_role} {cluster.external_id}"
 
 
-def _described(services: Services, shown: str, region: str, name: str) -> dict[str, Any]:
+def _describe(services: Services, shown: str, region: str, name: str) -> dict[str, Any]:
     try:
         answer = services.call(
             "eks",
@@ -163,7 +163,7 @@ def _described(services: Services, shown: str, region: str, name: str) -> dict[s
     return found
 
 
-def _token(services: Services, arn: str, region: str, name: str) -> str:
+def _make_token(services: Services, arn: str, region: str, name: str) -> str:
     address = services.signed(
         "sts",
         _QUERY,

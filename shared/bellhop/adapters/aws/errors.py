@@ -1,4 +1,4 @@
-"""What AWS and its SDK report, in Bellhop's words: one table by code, one by class.
+"""Errors of AWS and its SDK as Bellhop's: one table by code, one by class.
 
 Permanent is only what the request itself is refused for, and what is not there though it was
 named. Everything else is the installation's: a right that a role lacks, a table that is not there
@@ -171,12 +171,12 @@ def translate(error: Exception, doing: str) -> BellhopError:
     if not isinstance(error, sdk.ClientError):
         kind, why = next(CLASSES[each] for each in type(error).__mro__ if each in CLASSES)
         return kind(f"cannot {doing}: {why}", reason=type(error).__name__)
-    told = error.response.get("ResponseMetadata", {})
+    metadata = error.response.get("ResponseMetadata", {})
     code = code_of(error)
-    kind, why = CODES.get(code) or _by_status(told.get("HTTPStatusCode", 0))
-    context = {"reason": code, "request": told.get("RequestId", "")}
+    kind, why = CODES.get(code) or _row_of_status(metadata.get("HTTPStatusCode", 0))
+    context = {"reason": code, "request": metadata.get("RequestId", "")}
     if kind is ThrottledError:
-        return ThrottledError(f"cannot {doing}: {why}", delay=_delay(told), **context)
+        return ThrottledError(f"cannot {doing}: {why}", delay=_delay(metadata), **context)
     return kind(f"cannot {doing}: {why} ({code})", **context)
 
 
@@ -186,13 +186,13 @@ def code_of(error: sdk.ClientError) -> str:
     return code.rpartition("#")[2].removeprefix("AWS.SimpleQueueService.")
 
 
-def _by_status(status: int) -> Row:
+def _row_of_status(status: int) -> Row:
     failed = status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return STATUSES.get(status, _FAILED if failed else _SETTING)
 
 
-def _delay(told: Mapping[str, Any]) -> timedelta:
-    seconds = str(told.get("HTTPHeaders", {}).get("retry-after", ""))
+def _delay(metadata: Mapping[str, Any]) -> timedelta:
+    seconds = str(metadata.get("HTTPHeaders", {}).get("retry-after", ""))
     if not (seconds.isascii() and seconds.isdigit()):
         return _DELAY
     return min(timedelta(seconds=int(seconds[:6])), _LONGEST_DELAY)

@@ -1,4 +1,4 @@
-"""What an installation's functions have logged, read from CloudWatch."""
+"""Log lines of an installation's functions, read from CloudWatch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CloudWatchLogs:
         Raises:
             MissingError: a log group is not there.
         """
-        found = [line for stage in self._groups for line in self._of(stage, since)]
+        found = [line for stage in self._groups for line in self._read_group(stage, since)]
         return sorted(found)
 
     def follow(
@@ -43,15 +43,15 @@ class CloudWatchLogs:
     ) -> Iterator[Line]:
         """Yield lines since a moment, and each that comes, for ever; none is yielded twice.
 
-        Where CloudWatch does not answer it is asked again, and `wait` is told why.
+        If CloudWatch does not answer, the request is repeated, and `wait` gets the reason.
         """
-        # CloudWatch's instants are milliseconds: a line is told by one that may lie before `since`.
+        # CloudWatch's instants are milliseconds: the time of a line may lie before `since`.
         since = since.replace(microsecond=since.microsecond // 1000 * 1000)
         yield from follow(
-            self._of, self._groups, since, wait=wait, pause=lambda: self._sleep(_PAUSE)
+            self._read_group, self._groups, since, wait=wait, pause=lambda: self._sleep(_PAUSE)
         )
 
-    def _of(self, stage: str, since: datetime) -> Iterator[Line]:
+    def _read_group(self, stage: str, since: datetime) -> Iterator[Line]:
         """Yield one function's lines page by page; a page may be empty though more follow."""
         group = self._groups[stage]
         request: dict[str, Any] = {

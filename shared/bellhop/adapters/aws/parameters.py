@@ -1,8 +1,8 @@
 """The secret store in Parameter Store, whose standard parameters cost nothing.
 
-A secret is the SecureString `PREFIX/NAME` under the installation's KMS key. What Parameter Store
-does not take in a name, and the `_` that says so, is written as `_` and two hexadecimal digits for
-each byte. A value is text: ASCII is stored as it is, other bytes in base64 after `base64:`.
+A secret is the SecureString `PREFIX/NAME` under the installation's KMS key. In a name, bytes that
+Parameter Store does not take, and `_` itself, are written as `_` and two hexadecimal digits. A
+value is text: ASCII is stored as it is, other bytes in base64 after `base64:`.
 
 As in Secrets Manager, nothing is kept here.
 """
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bellhop.adapters.aws.names import decode, encode
+from bellhop.adapters.aws.secrets import decode, encode
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.errors import InvalidError, MissingError, TooLargeError
 
@@ -46,11 +46,6 @@ class ParameterSecrets:
         self._sealed: Mapping[str, str] = {"KeyId": key} if key else {}
 
     def read(self, name: str) -> bytes:
-        """Read a secret.
-
-        Raises:
-            MissingError: there is none of that name.
-        """
         request = {"Name": self._path(name), "WithDecryption": True}
         try:
             answer = self._call("get_parameter", request, f"read the secret {name!r}")
@@ -62,13 +57,9 @@ class ParameterSecrets:
         return text.encode()
 
     def put(self, name: str, value: bytes) -> None:
-        """Write a secret, new or over an older one, whole or not at all.
+        """Write a secret of at most LIMIT characters.
 
-        Parameter Store selects the tier, which is the standard one up to 4096 characters.
-
-        Raises:
-            TooLargeError: the value takes more than LIMIT characters.
-            InvalidError: the value is empty, or the name is too long.
+        Parameter Store selects the tier: the standard one up to 4096 characters.
         """
         path = self._path(name)
         if not value:
@@ -91,7 +82,6 @@ class ParameterSecrets:
         self._call("put_parameter", request, f"write the secret {name!r}")
 
     def delete(self, name: str) -> None:
-        """Forget a secret, with all its older values; one that is not there is fine."""
         request = {"Name": self._path(name)}
         try:
             self._call("delete_parameter", request, f"delete the secret {name!r}")
@@ -99,11 +89,7 @@ class ParameterSecrets:
             return
 
     def names(self, prefix: str = "") -> Iterator[str]:
-        """Yield the names that start with `prefix`, in order.
-
-        A secret that was written or deleted within the last seconds may be missing, or still be
-        there.
-        """
+        """Yield names in order; changes of the last seconds may be missing."""
         request: dict[str, Any] = {"Path": self._prefix, "Recursive": True, "MaxResults": 10}
         start, found = f"{self._prefix}/", set()
         while True:

@@ -1,17 +1,18 @@
 """One stage's inbox on SQS: a standard queue, and a second one for its dead letters.
 
-    publish ──► available ──receive──► in hand ──Done──► gone
-                 ▲  ▲ ▲                │ │ └───Again──► published again, delayed by its pause
+    publish ──► available ──receive──► in flight ─Done─► deleted
+                 ▲  ▲ ▲                │ │ └───Again──►  published again, delayed by its pause
                  │  │ └── time is up ──┘ └──GivenUp, last attempt──► dead, with its reason
                  │  └───── not begun ──┘
                  └────────────────────────── replay ─────────────────────┘
 
 Attempts travel in the message, since SQS counts deliveries: also those of messages that Lambda had
-no room for, or no time to begin. SQS itself dead-letters what nobody reported on for days.
+no capacity or no time to begin. SQS itself dead-letters a message without a report for days.
 
 A message's share is SQS's message group, which on a standard queue is a tenant and no order: while
-one has much in hand, the others are served first. Our group travels as an attribute, for the inbox
-that works on a batch. A dead letter is a message of its own, since SQS can add nothing to one.
+one has many messages in flight, the others are served first. Our group travels as an attribute, for
+the inbox that works on a batch. A dead letter is a message of its own, since SQS can add nothing to
+one.
 
 SQS answers with a part of what there is, counts roughly, and lets an expired receipt delete: none
 of it matters to what reads records and writes on condition (docs/adr/0004, docs/adr/0011).
@@ -19,18 +20,25 @@ of it matters to what reads records and writes on condition (docs/adr/0004, docs
 
 from __future__ import annotations
 
-import json
 import math
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
 from bellhop.adapters.aws.services import RefusedError, Services
+from bellhop.adapters.aws.sqs_messages import (
+    REASON_LIMIT,
+    Raw,
+    handle_of,
+    read_dead_letter,
+    read_message,
+    whole_seconds,
+    write_message,
+)
 from bellhop.errors import (
     BellhopError,
     InvalidError,
@@ -49,7 +57,6 @@ from bellhop.ports.queue import (
     Result,
     encode,
     named,
-    written,
 )
 
 DEAD = "-dead"
@@ -74,16 +81,11 @@ _LOOKS_AT_MOST = 5_000
 _OTHERS = 5.0
 """Seconds for which letters are waited for that somebody else is looking at."""
 
-_ATTEMPT = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 
 _LATELY = timedelta(minutes=10)
 """CloudWatch learns each minute how old a queue's oldest message is, and some minutes late."""
 
-_REASON = 2_048
-_SILENT = "its workers fell silent, each time: they were killed, or ran out of time"
 _EXPIRED = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid"})
-
-_Raw = Mapping[str, Any]
 
 
 class SqsQueue:
@@ -113,18 +115,12 @@ class SqsQueue:
     # Publishing ---------------------------------------------------------------------------------
 
     def publish(self, messages: Sequence[Message]) -> None:
-        """Add messages, ten at a time and in order; after an error the first ones may be out.
-
-        Raises:
-            TooLargeError: a body exceeds MESSAGE_LIMIT.
-            InvalidError: a body is not JSON, or a group or a share has no name that is taken.
-            ThrottledError: SQS went on refusing some of them.
-        """
-        entries = [_entry(named(message)) for message in messages]
+        """Send messages ten at a time, in order; after an error the first ones may be sent."""
+        entries = [write_message(named(message)) for message in messages]
         for first in range(0, len(entries), _BATCH):
             self._send(entries[first : first + _BATCH])
 
-    def _send(self, entries: Sequence[_Raw]) -> None:
+    def _send(self, entries: Sequence[Raw]) -> None:
         """Send a batch, and again what was not taken of it."""
         left = list(entries)
         for number in range(1, _TRIES + 1):
@@ -146,7 +142,7 @@ class SqsQueue:
     # Working ------------------------------------------------------------------------------------
 
     def receive(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
-        """Take up to `limit` messages, ten at most, waiting for the first one up to `wait`."""
+        """Receive up to `limit` messages, ten at most."""
         deadline = time.monotonic() + wait.total_seconds()
         while limit > 0:
             until = self._clock.now() + self._visibility
@@ -155,36 +151,31 @@ class SqsQueue:
             if found or time.monotonic() >= deadline:
                 held = f"{until.timestamp()} "
                 return [
-                    replace(each, receipt=held + each.receipt) for each in map(_delivery, found)
+                    replace(each, receipt=held + each.receipt) for each in map(read_message, found)
                 ]
         return []
 
     def settle(self, delivery: Delivery, result: Result) -> Result:
-        """Do with a message what came of it; a receipt that has expired is ignored.
-
-        Return what became of it: `Again` turns to `GivenUp` where its attempts are used up.
-        """
         if isinstance(result, Again) and delivery.attempt >= self._attempts:
             result = GivenUp(result.reason)
         if not self._holds(delivery):
             return Done()
         if isinstance(result, Done):
-            self._delete(self._url, _handle(delivery))
+            self._delete(self._url, handle_of(delivery))
             return result
         # Sent before the other is deleted: a worker that dies in between leaves two, never none.
         if isinstance(result, GivenUp):
-            self._bury(delivery, result.reason)
+            self._send_to_dead_letters(delivery, result.reason)
         elif self._hide(delivery):
             self._publish_again(delivery, result.after)
         else:  # Another worker has done it meanwhile.
             return Done()
         # What is left is worked on again: an error here would have it published once more as well.
         with suppress(BellhopError):
-            self._delete(self._url, _handle(delivery))
+            self._delete(self._url, handle_of(delivery))
         return result
 
     def extend(self, delivery: Delivery) -> bool:
-        """Hold a message for another visibility timeout from now; False if it was too late."""
         until = self._clock.now() + self._visibility
         if not self._holds(delivery) or not self._hide(delivery):
             return False
@@ -193,7 +184,7 @@ class SqsQueue:
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         """Have messages come again at once that nobody has worked on; no count ends them."""
-        self._show(self._url, [_handle(each) for each in deliveries])
+        self._show(self._url, [handle_of(each) for each in deliveries])
 
     def _holds(self, delivery: Delivery) -> bool:
         """Say if a receipt of ours still counts: SQS would let an expired one delete."""
@@ -203,19 +194,19 @@ class SqsQueue:
 
     def _hide(self, delivery: Delivery) -> bool:
         """Hide a delivered message for a visibility timeout; False if its receipt has expired."""
-        return self._expiring(
+        return self._call_with_receipt(
             "change_message_visibility",
             "hold a message of",
-            ReceiptHandle=_handle(delivery),
-            VisibilityTimeout=_seconds(self._visibility),
+            ReceiptHandle=handle_of(delivery),
+            VisibilityTimeout=whole_seconds(self._visibility),
         )
 
     def _delete(self, url: str, handle: str) -> bool:
-        return self._expiring(
+        return self._call_with_receipt(
             "delete_message", "delete a message of", QueueUrl=url, ReceiptHandle=handle
         )
 
-    def _expiring(self, operation: str, doing: str, **request: Any) -> bool:
+    def _call_with_receipt(self, operation: str, doing: str, **request: Any) -> bool:
         """Do something by a receipt; False if that has expired."""
         try:
             self._call(operation, doing, taken=_EXPIRED, **request)
@@ -224,31 +215,31 @@ class SqsQueue:
         return True
 
     def _publish_again(self, delivery: Delivery, pause: timedelta) -> None:
-        entry = _entry(delivery.message, attempt=str(delivery.attempt + 1))
-        delay = _seconds(min(pause, _LONGEST_PAUSE))
+        entry = write_message(delivery.message, attempt=str(delivery.attempt + 1))
+        delay = whole_seconds(min(pause, _LONGEST_PAUSE))
         self._call("send_message", "publish again to", DelaySeconds=delay, **entry)
 
-    def _bury(self, delivery: Delivery, reason: str) -> None:
-        told = {
-            "reason": encode(reason[:_REASON]),
+    def _send_to_dead_letters(self, delivery: Delivery, reason: str) -> None:
+        details = {
+            "reason": encode(reason[:REASON_LIMIT]),
             "attempts": str(delivery.attempt),
             "died": self._clock.now().isoformat(),
         }
-        entry = _entry(delivery.message, **told)
+        entry = write_message(delivery.message, **details)
         self._call("send_message", "bury a message of", QueueUrl=self._url + DEAD, **entry)
 
-    def _poll(self, url: str, limit: int, visibility: timedelta, wait: float) -> Sequence[_Raw]:
+    def _poll(self, url: str, limit: int, visibility: timedelta, wait: float) -> Sequence[Raw]:
         answer = self._call(
             "receive_message",
             "receive from",
             QueueUrl=url,
             MaxNumberOfMessages=limit,
-            VisibilityTimeout=_seconds(visibility),
+            VisibilityTimeout=whole_seconds(visibility),
             WaitTimeSeconds=min(math.ceil(wait), _POLL),
             MessageSystemAttributeNames=["All"],
             MessageAttributeNames=["All"],
         )
-        found: Sequence[_Raw] = answer.get("Messages", ())
+        found: Sequence[Raw] = answer.get("Messages", ())
         return found
 
     def _call(
@@ -265,15 +256,15 @@ class SqsQueue:
     # Watching -----------------------------------------------------------------------------------
 
     def backlog(self) -> Backlog:
-        """Count what is to be done, more or less; messages that rest between two tries are held.
+        """Count roughly, as SQS does; messages that wait for a retry count as held.
 
-        How long the first one waits is CloudWatch's word, which is some minutes old.
+        The time since which the first message waits is CloudWatch's, some minutes old.
         """
         waiting, *held = self._count(self._url, "", "NotVisible", "Delayed")
         return Backlog(waiting, sum(held), self._since() if waiting else None)
 
     def _since(self) -> datetime | None:
-        """Ask since when the first message waits; None if nobody can tell."""
+        """Return since when the first message waits; None if CloudWatch does not say."""
         now = self._clock.now()
         request = {
             "Namespace": "AWS/SQS",
@@ -306,59 +297,49 @@ class SqsQueue:
     # Dead letters -------------------------------------------------------------------------------
 
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """Return the dead letters, oldest first; of very many, the oldest of some thousands."""
-        with self._at_hand() as found:
-            letters = [_letter(raw, self.name) for raw in found.values()]
+        """Return dead letters, oldest first; of very many, the oldest of some thousands."""
+        with self._receive_dead() as found:
+            letters = [read_dead_letter(raw, self.name) for raw in found.values()]
         return sorted(letters, key=lambda each: (each.died_at, each.id))[: max(limit, 0)]
 
     def replay(self, id: str) -> None:  # noqa: A002 - as the port has it
-        """Publish a dead letter again with its attempts forgotten.
-
-        Raises:
-            MissingError: there is no such dead letter, or somebody else is looking at it.
-        """
-        with self._at_hand(wanted=id) as found:
-            letter = self._found(found, id)
+        with self._receive_dead(id_=id) as found:
+            letter = self._get_letter(found, id)
             # Killed in between, it is dead and published: it can be replayed once more.
-            self._send([_entry(_delivery(letter).message)])
+            self._send([write_message(read_message(letter).message)])
             self._forget(found, letter)
 
     def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
-        """Forget a dead letter for good.
-
-        Raises:
-            MissingError: there is no such dead letter, or somebody else is looking at it.
-        """
-        with self._at_hand(wanted=id) as found:
-            self._forget(found, self._found(found, id))
+        with self._receive_dead(id_=id) as found:
+            self._forget(found, self._get_letter(found, id))
 
     @contextmanager
-    def _at_hand(self, *, wanted: str = "") -> Iterator[dict[str, _Raw]]:
-        """Take all dead letters in hand, or until one is found, and give back what is left.
+    def _receive_dead(self, *, id_: str = "") -> Iterator[dict[str, Raw]]:
+        """Receive all dead letters, or until one is found, and release those that are left.
 
-        SQS has no other way to look. A poll that waits asks all of its servers, so that an empty
-        answer says that nothing is left; what others have in hand is waited for, for a while.
+        SQS has no other way to read. A poll that waits asks all of its servers, so that an empty
+        answer says that nothing is left; letters that others have received are awaited for a while.
         """
-        found: dict[str, _Raw] = {}
+        found: dict[str, Raw] = {}
         deadline = time.monotonic() + _OTHERS
         try:
-            while len(found) < _LOOKS_AT_MOST and wanted not in found:
+            while len(found) < _LOOKS_AT_MOST and id_ not in found:
                 taken = self._poll(self._url + DEAD, _BATCH, _LOOK, 1)
                 found.update((each["MessageId"], each) for each in taken)
                 late = time.monotonic() > deadline
-                if not taken and (late or self._looked_at() <= len(found)):
+                if not taken and (late or self._count_received() <= len(found)):
                     break
             yield found
         finally:
             self._show(self._url + DEAD, [each["ReceiptHandle"] for each in found.values()])
 
-    def _looked_at(self) -> int:
+    def _count_received(self) -> int:
         """Say, more or less, how many dead letters somebody is looking at."""
         [looked_at] = self._count(self._url + DEAD, "NotVisible")
         return looked_at
 
     def _show(self, url: str, handles: Sequence[str]) -> None:
-        """Have messages in hand be there for others at once."""
+        """Make received messages visible to others at once."""
         for first in range(0, len(handles), _BATCH):
             entries = [
                 {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": 0}
@@ -371,96 +352,11 @@ class SqsQueue:
                 Entries=entries,
             )
 
-    def _found(self, found: Mapping[str, _Raw], number: str) -> _Raw:
+    def _get_letter(self, found: Mapping[str, Raw], number: str) -> Raw:
         if number not in found:
             raise MissingError(f"the queue '{self.name}' has no dead letter '{number}'")
         return found[number]
 
-    def _forget(self, found: dict[str, _Raw], letter: _Raw) -> None:
+    def _forget(self, found: dict[str, Raw], letter: Raw) -> None:
         self._delete(self._url + DEAD, letter["ReceiptHandle"])
         del found[letter["MessageId"]]
-
-
-# What crosses the wire --------------------------------------------------------------------------
-
-
-def of_record(record: _Raw) -> Delivery:
-    """Read one record of what Lambda hands to a function that SQS feeds."""
-    attributes = record.get("messageAttributes", {})
-    return _delivery(
-        {
-            "MessageId": record["messageId"],
-            "ReceiptHandle": record["receiptHandle"],
-            "Body": record["body"],
-            "Attributes": record["attributes"],
-            "MessageAttributes": {
-                name: {"StringValue": value.get("stringValue", "")}
-                for name, value in attributes.items()
-            },
-        }
-    )
-
-
-def _entry(message: Message, **told: str) -> dict[str, Any]:
-    """Write a message as SQS takes one; attributes may not be empty."""
-    attributes = {"group": message.group, "share": message.share, **told}
-    entry: dict[str, Any] = {
-        "MessageBody": written(message),
-        "MessageAttributes": {
-            name: {"DataType": "String", "StringValue": value}
-            for name, value in attributes.items()
-            if value
-        },
-    }
-    if message.share:
-        # SQS's groups have no blanks; two shares that differ by one take turns together.
-        entry["MessageGroupId"] = message.share.replace(" ", "_")
-    return entry
-
-
-def _delivery(raw: _Raw) -> Delivery:
-    message = Message(_body(raw["Body"]), _told(raw, "group"), _told(raw, "share"))
-    attempt = _attempt(_told(raw, "attempt"))
-    deliveries = int(raw["Attributes"].get("ApproximateReceiveCount", 1))
-    return Delivery(message, raw["MessageId"], raw["ReceiptHandle"], attempt, deliveries)
-
-
-def _attempt(text: str) -> int:
-    """Read an attempt; what somebody wrote by hand is the first."""
-    return int(text) if _ATTEMPT.fullmatch(text) else 1
-
-
-def _body(text: str) -> Mapping[str, Any]:
-    """Read a body; what somebody sent by hand becomes one that no stage can read."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        body = None
-    return body if isinstance(body, dict) else {"text": text[:_REASON]}
-
-
-def _letter(raw: _Raw, queue: str) -> DeadLetter:
-    delivery = _delivery(raw)
-    died, reason = _told(raw, "died"), _told(raw, "reason")
-    sent = int(raw["Attributes"].get("SentTimestamp", 0)) / 1000
-    return DeadLetter(
-        message=delivery.message,
-        id=delivery.id,
-        attempts=int(_told(raw, "attempts") or delivery.attempt),
-        reason=json.loads(reason) if reason else _SILENT,
-        died_at=datetime.fromisoformat(died) if died else datetime.fromtimestamp(sent, UTC),
-        context={"queue": queue},
-    )
-
-
-def _told(raw: _Raw, name: str) -> str:
-    return str(raw.get("MessageAttributes", {}).get(name, {}).get("StringValue", ""))
-
-
-def _handle(delivery: Delivery) -> str:
-    return delivery.receipt.rpartition(" ")[2]
-
-
-def _seconds(span: timedelta) -> int:
-    """Round up to what SQS counts in: no pause is shorter than asked."""
-    return max(math.ceil(span.total_seconds()), 0)

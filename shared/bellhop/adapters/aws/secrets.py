@@ -1,7 +1,7 @@
 """The secret store in Secrets Manager, under the installation's KMS key.
 
-A secret is named `PREFIX/NAME`. What Secrets Manager does not take in a name, and the `=` that
-says so, is written as `=` and two hexadecimal digits for each byte.
+A secret is named `PREFIX/NAME`. In a name, bytes that Secrets Manager does not take, and `=`
+itself, are written as `=` and two hexadecimal digits.
 
 Nothing is kept here: a client of a cluster keeps the credentials that it has, by the version that
 the cluster's record names, and comes back when they are refused (`adapters/kube/access.py`).
@@ -14,9 +14,30 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bellhop.adapters.aws.names import decode, encode
 from bellhop.adapters.aws.services import RefusedError, Services
 from bellhop.errors import InvalidError, MissingError, TemporaryError, TooLargeError
+
+
+def encode(name: str, not_taken: re.Pattern[bytes], mark: str) -> str:
+    """Return a name with each byte that is not taken as a mark and two hexadecimal digits.
+
+    The mark is one of these bytes.
+
+    Raises:
+        InvalidError: it is not valid Unicode.
+    """
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidError("cannot use a secret's name: it is not valid Unicode") from error
+    return not_taken.sub(lambda found: b"%s%02X" % (mark.encode(), found[0][0]), encoded).decode()
+
+
+def decode(encoded: str, mark: str) -> str:
+    """Return the name that `encode` has encoded with that mark."""
+    spelled = re.sub(f"{mark}([0-9A-F]{{2}})", lambda found: chr(int(found[1], 16)), encoded)
+    return spelled.encode("latin-1", "replace").decode("utf-8", "replace")
+
 
 LIMIT = 65_536
 """Bytes that one secret may take."""
@@ -43,11 +64,6 @@ class ManagedSecrets:
         self._sealed: Mapping[str, str] = {"KmsKeyId": key} if key else {}
 
     def read(self, name: str) -> bytes:
-        """Read a secret.
-
-        Raises:
-            MissingError: there is none of that name, or it is being deleted.
-        """
         doing = f"read the secret {name!r}"
         try:
             answer = self._call("get_secret_value", {"SecretId": self._id(name)}, doing)
@@ -57,14 +73,7 @@ class ManagedSecrets:
         return value
 
     def put(self, name: str, value: bytes) -> None:
-        """Write a secret, new or over an older one, whole or not at all.
-
-        One that was deleted a moment ago holds its name for some seconds more.
-
-        Raises:
-            TooLargeError: the value exceeds LIMIT.
-            InvalidError: the value is empty, or the name is too long.
-        """
+        """Write a secret of at most LIMIT bytes; AWS reserves a deleted name for some seconds."""
         place = self._id(name)
         if not value:
             raise InvalidError(f"cannot write the secret {name!r}: it is empty")
@@ -76,13 +85,12 @@ class ManagedSecrets:
         # One for all attempts: AWS does not do again what it has done under this token.
         content = {"SecretBinary": value, "ClientRequestToken": str(uuid.uuid4())}
         for number in range(1, _TRIES + 1):
-            if self._written(name, place, content):
+            if self._write(name, place, content):
                 return
             self._services.rest(number)
         raise TemporaryError(f"cannot write the secret {name!r}: it is still being deleted")
 
     def delete(self, name: str) -> None:
-        """Forget a secret, with all its older values; one that is not there is fine."""
         request = {"SecretId": self._id(name), "ForceDeleteWithoutRecovery": True}
         try:
             self._call("delete_secret", request, f"delete the secret {name!r}")
@@ -90,10 +98,7 @@ class ManagedSecrets:
             return
 
     def names(self, prefix: str = "") -> Iterator[str]:
-        """Yield the names that start with `prefix`, in order.
-
-        What was written or deleted within the last minutes may be missing, or still be there.
-        """
+        """Yield names in order; changes of the last minutes may be missing."""
         start = f"{self._prefix}/"
         filters = [{"Key": "name", "Values": [start + encode(prefix, _NOT_TAKEN, _MARK)]}]
         request: dict[str, Any] = {"MaxResults": 100, "Filters": filters}
@@ -108,7 +113,7 @@ class ManagedSecrets:
             request["NextToken"] = answer["NextToken"]
         yield from sorted({decode(each.removeprefix(start), _MARK) for each in found})
 
-    def _written(self, name: str, place: str, content: Mapping[str, Any]) -> bool:
+    def _write(self, name: str, place: str, content: Mapping[str, Any]) -> bool:
         """Write over a secret, or make it; say whether that could be done yet."""
         doing = f"write the secret {name!r}"
         try:

@@ -1,4 +1,4 @@
-"""AWS' services: clients that are made when they are needed, and calls that end in time.
+"""Services of AWS: clients made when they are needed, and calls with a deadline.
 
 The SDK's own repetitions are switched off. A write that was repeated must know it: its condition
 may fail on what it has written itself, and a token that two attempts shared would come back.
@@ -9,18 +9,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 import boto3.session
 import botocore.session
 from botocore.config import Config
+from botocore.credentials import CredentialResolver, DeferredRefreshableCredentials
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.loaders import Loader, create_loader
 from botocore.signers import RequestSigner
 
 from bellhop.adapters.aws.errors import code_of, translate
-from bellhop.adapters.aws.roles import SESSION, provider_of
 from bellhop.core.attempts import Attempts
 
 CONNECT_SECONDS = 2
@@ -35,12 +36,12 @@ Request = Mapping[str, Any]
 
 
 class RefusedError(Exception):
-    """An answer that the caller knows how to take: its code, and all that was told."""
+    """An answer that the caller handles: its code, and its content."""
 
-    def __init__(self, code: str, told: Mapping[str, Any]) -> None:
+    def __init__(self, code: str, answer: Mapping[str, Any]) -> None:
         super().__init__(code)
         self.code = code
-        self.told = told
+        self.answer = answer
 
 
 class Services:
@@ -104,7 +105,7 @@ class Services:
     def signed(
         self, service: str, query: str, headers: Mapping[str, str], *, doing: str, region: str
     ) -> str:
-        """Return the address of a request that whoever has it can make, within a minute.
+        """Return the signed address of a request; anybody who has it can send it, within a minute.
 
         Raises:
             BellhopError: there are no credentials to sign it with.
@@ -142,8 +143,8 @@ class Services:
         asked = {"RoleArn": role, "RoleSessionName": SESSION}
         if external_id:
             asked["ExternalId"] = external_id
-        told = self.call("sts", "assume_role", asked, doing=doing)["Credentials"]
-        keys = told["AccessKeyId"], told["SecretAccessKey"], told["SessionToken"]
+        made = self.call("sts", "assume_role", asked, doing=doing)["Credentials"]
+        keys = made["AccessKeyId"], made["SecretAccessKey"], made["SessionToken"]
         return Services(region=self._region, endpoint=self._endpoint, keys=keys)
 
     def rest(self, number: int) -> None:
@@ -154,7 +155,7 @@ class Services:
         """Return the client of a service, made when it is asked for first."""
         with self._lock:  # The SDK's sessions, unlike its clients, are for one thread at a time.
             if (service, region) not in self._clients:
-                self._clients[service, region] = self._made(service, region or self._region)
+                self._clients[service, region] = self._make_client(service, region or self._region)
             return self._clients[service, region]
 
     def close(self) -> None:
@@ -170,7 +171,7 @@ class Services:
             answer["Body"] = answer["Body"].read()
         return answer
 
-    def _made(self, service: str, region: str) -> Any:
+    def _make_client(self, service: str, region: str) -> Any:
         if self._session is None:
             self._session = self._begun()
         config = Config(
@@ -215,3 +216,40 @@ class Services:
 def _loader_of(models: str | None) -> Loader:
     """Return what reads the SDK's models of services, once in a process: they are long."""
     return create_loader(models)
+
+
+SESSION = "bellhop"
+"""The name of the session in CloudTrail; its event `AssumeRole` names the caller."""
+
+Assume = Callable[[Mapping[str, str]], Mapping[str, Any]]
+"""Asks STS to assume a role."""
+
+
+def provider_of(
+    role: str, assume: Assume, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> CredentialResolver:
+    """Make what gives a session of the SDK the credentials of a role; nothing is called yet."""
+
+    def fetch() -> dict[str, str]:
+        made = assume({"RoleArn": role, "RoleSessionName": SESSION})["Credentials"]
+        return {
+            "access_key": made["AccessKeyId"],
+            "secret_key": made["SecretAccessKey"],
+            "token": made["SessionToken"],
+            "expiry_time": made["Expiration"].isoformat(),
+        }
+
+    return CredentialResolver([_Provider(fetch, now)])
+
+
+class _Provider:
+    """A source of credentials for the SDK."""
+
+    METHOD = CANONICAL_NAME = "assume-role"
+
+    def __init__(self, fetch: Callable[[], Mapping[str, str]], now: Callable[[], datetime]) -> None:
+        self._fetch = fetch
+        self._now = now
+
+    def load(self) -> Any:
+        return DeferredRefreshableCredentials(self._fetch, self.METHOD, time_fetcher=self._now)

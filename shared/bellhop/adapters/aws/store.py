@@ -1,4 +1,4 @@
-"""The managed store in one DynamoDB table.
+"""The managed store in one DynamoDB table, and the blob store in one S3 bucket.
 
     partition (S) | sort (S) | value (S, JSON) | token (S) | expires_at (N) | expires (N)
 
@@ -8,10 +8,12 @@
 A write that was not answered may have been done, and is tried again:
 
     put ABSENT, token 1 ──► done, the answer is lost
-    put ABSENT, token 2 ──► refused, and told what is there: token 1, so it was ours
+    put ABSENT, token 2 ──► refused, with the item there: token 1, so it was ours
 
 Each attempt has a token of its own. With one for both, a writer who came between them and left
 would find his predecessor's token again.
+
+S3 answers a read with the last finished write, and replaces an object whole.
 """
 
 from __future__ import annotations
@@ -25,9 +27,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from bellhop.adapters.aws.services import RefusedError, Services
+from bellhop.errors import MissingError
 from bellhop.ports.clock import Clock
-from bellhop.ports.store import ABSENT, ANY, KEY_LIMIT, Item
-from bellhop.state.items import after_all, check_bound, check_key, expiry_of, stale, text_of
+from bellhop.ports.store import ABSENT, ANY, KEY_LIMIT, Item, object_key
+from bellhop.state.items import (
+    after_all,
+    check_bound,
+    check_key,
+    expiry_of,
+    make_stale_error,
+    text_of,
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -36,7 +46,7 @@ _TOKEN_BYTES = 16
 
 _REFUSED = frozenset({"ConditionalCheckFailedException"})
 # Names with a sign before them: `partition`, `value` and `token` are words of DynamoDB's own.
-_GONE = "attribute_not_exists(#token) OR #expires_at <= :now"
+_EXPIRED = "attribute_not_exists(#token) OR #expires_at <= :now"
 _THERE = "#token = :expect AND (attribute_not_exists(#expires_at) OR #expires_at > :now)"
 _NAMES = {"#token": "token", "#expires_at": "expires_at"}
 
@@ -56,26 +66,17 @@ class DynamoStore:
         self._clock = clock
 
     def get(self, partition: str, sort: str) -> Item | None:
-        """Read one item."""
         request = {**self._key(partition, sort), "ConsistentRead": True}
         answer = self._call("get_item", request, f"read the item {partition!r} {sort!r}")
         return self._alive(answer.get("Item"))
 
     def put(self, item: Item, *, expect: str | None = ANY) -> Item:
-        """Write one item and return it with its new token.
-
-        Raises:
-            StaleError: something else than `expect` is there.
-            TooLargeError: the item exceeds ITEM_LIMIT, or one of its keys KEY_LIMIT.
-            InvalidError: the value is not JSON, a part of the key is empty or not Unicode, or
-                `expires_at` has no time zone.
-        """
         row = {
             **self._key(item.partition, item.sort)["Key"],
             "value": {"S": text_of(item)},
             **_expiry(expiry_of(item)),
         }
-        condition = self._condition(expect, _GONE if expect == ABSENT else _THERE)
+        condition = self._condition(expect, _EXPIRED if expect == ABSENT else _THERE)
         tokens: list[str] = []
 
         def request() -> dict[str, Any]:
@@ -87,22 +88,17 @@ class DynamoStore:
         try:
             self._services.call("dynamodb", "put_item", request, doing=doing, taken=_REFUSED)
         except RefusedError as refused:
-            there = refused.told.get("Item", {}).get("token", {}).get("S")
+            there = refused.answer.get("Item", {}).get("token", {}).get("S")
             if there not in tokens:
-                raise stale("write", item.partition, item.sort, expect) from refused
+                raise make_stale_error("write", item.partition, item.sort, expect) from refused
             return replace(item, token=there)
         return replace(item, token=tokens[-1])
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
-        """Delete one item; say whether it was there.
-
-        Raises:
-            StaleError: something else than `expect` is there, or nothing where it is a token.
-        """
         if expect == ABSENT:
             if self.get(partition, sort) is None:
                 return False
-            raise stale("delete", partition, sort, expect)
+            raise make_stale_error("delete", partition, sort, expect)
         request = {
             **self._key(partition, sort),
             "ReturnValues": "ALL_OLD",
@@ -111,7 +107,7 @@ class DynamoStore:
         try:
             answer = self._call("delete_item", request, f"delete the item {partition!r} {sort!r}")
         except RefusedError as refused:
-            raise stale("delete", partition, sort, expect) from refused
+            raise make_stale_error("delete", partition, sort, expect) from refused
         return self._alive(answer.get("Attributes")) is not None
 
     def query(
@@ -123,10 +119,6 @@ class DynamoStore:
         limit: int | None = None,
         backwards: bool = False,
     ) -> Iterator[Item]:
-        """Yield the items of a partition in the byte order of their sort keys, or backwards.
-
-        Read page by page; a page shows what is there when it is read.
-        """
         check_bound(partition, prefix)
         check_bound(partition, after)
         first, last = max(prefix, after), after_all(prefix)
@@ -154,7 +146,7 @@ class DynamoStore:
             page *= 2
 
     def all(self) -> Iterator[Item]:
-        """Yield all items of all partitions, a megabyte at a time: it is paid by what is read."""
+        """Yield all items, a megabyte at a time: AWS bills by what is read."""
         request: dict[str, Any] = {"TableName": self._table, "ConsistentRead": True}
         while True:
             answer = self._call("scan", request, "read all items")
@@ -164,7 +156,7 @@ class DynamoStore:
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def close(self) -> None:
-        """Leave the connections to whoever made them."""
+        """Leave the connections open: their owner closes them."""
 
     def _call(self, operation: str, request: Mapping[str, Any], doing: str) -> dict[str, Any]:
         return self._services.call("dynamodb", operation, request, doing=doing, taken=_REFUSED)
@@ -228,3 +220,35 @@ def _expiry(at: datetime | None) -> dict[str, Any]:
     exact = _microseconds(at)
     # Rounded up: DynamoDB may delete late, and never early.
     return {"expires_at": {"N": str(exact)}, "expires": {"N": str(-(-exact // _MICROSECONDS))}}
+
+
+_ABSENT = frozenset({"NoSuchKey"})
+
+
+class S3Blobs:
+    """Bytes by name, in a bucket that the installation's role may list.
+
+    Without that right S3 answers that it denies what is not there.
+    """
+
+    def __init__(self, services: Services, bucket: str) -> None:
+        self._services = services
+        self._bucket = bucket
+
+    def get(self, name: str) -> bytes:
+        try:
+            answer = self._call("get_object", name, f"read the blob {name!r}")
+        except RefusedError as error:
+            raise MissingError(f"there is no blob {name!r}") from error
+        value: bytes = answer["Body"]
+        return value
+
+    def put(self, name: str, value: bytes) -> None:
+        self._call("put_object", name, f"write the blob {name!r}", Body=value)
+
+    def delete(self, name: str) -> None:
+        self._call("delete_object", name, f"delete the blob {name!r}")
+
+    def _call(self, operation: str, name: str, doing: str, **more: Any) -> dict[str, Any]:
+        request = {"Bucket": self._bucket, "Key": object_key(name), **more}
+        return self._services.call("s3", operation, request, doing=doing, taken=_ABSENT)

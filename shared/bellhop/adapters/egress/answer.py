@@ -1,4 +1,4 @@
-"""What the guarded client reads: answers that end, however they come and however they are packed.
+"""Answers of the guarded client: bounded in bytes and time, in any encoding.
 
 Every byte counts, of head, chunks and body: a budget bounds what comes over the wire, another one
 what it unpacks to, and a deadline ends the exchange as a whole.
@@ -7,12 +7,15 @@ what it unpacks to, and a deadline ends the exchange as a whole.
 from __future__ import annotations
 
 import io
+import re
 import socket
+import ssl
 import time
 import zlib
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPResponse
+from socket import gaierror
 from typing import Any, NamedTuple
 
 import urllib3
@@ -50,7 +53,6 @@ class Answer(NamedTuple):
 
     @property
     def succeeded(self) -> bool:
-        """Say if the status is one of success."""
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
@@ -92,7 +94,6 @@ class BoundedResponse(HTTPResponse):
         self.fp = io.BufferedReader(self._metered)
 
     def begin(self) -> None:
-        """Read the head."""
         self._metered.budget = _HEAD
         super().begin()
         self._metered.budget = self._wire
@@ -130,7 +131,6 @@ class _Metered(io.RawIOBase):
         return count
 
     def close(self) -> None:
-        """Close the socket."""
         self._raw.close()
         super().close()
 
@@ -145,7 +145,7 @@ def read_answer(response: urllib3.BaseHTTPResponse, largest: int) -> Answer:
     limit = largest if success else _REFUSAL
     pieces, size = [], 0
     try:
-        for piece in _unpacked(response):
+        for piece in _unpack(response):
             pieces.append(piece)
             size += len(piece)
             if size > limit:
@@ -159,7 +159,7 @@ def read_answer(response: urllib3.BaseHTTPResponse, largest: int) -> Answer:
     return Answer(response.status, b"".join(pieces), response.headers, response.reason or "")
 
 
-def _unpacked(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+def _unpack(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     """Yield the content in pieces no larger than what is asked for, however tight it is packed."""
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     pieces = response.stream(_PIECE, decode_content=False)
@@ -180,3 +180,61 @@ def _unpacked(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         raise http.DecodeError(str(error)) from error
     if not unpack.eof:
         raise http.ProtocolError("the packed answer ends early")
+
+
+# Most specific first.
+HAPPENED: dict[type[Exception], str] = {
+    http.LocationValueError: "its address is not one that can be called",
+    http.ProxySchemeUnsupported: "its address is not one that can be called",
+    http.SSLError: "TLS failed",
+    http.NameResolutionError: "its host name is not known",
+    http.NewConnectionError: "the connection is refused or has no route",
+    http.ConnectTimeoutError: "it takes no connection in time",
+    http.TimeoutError: "it does not answer in time",
+    http.TimeoutStateError: "the timeout could not be kept",
+    http.MaxRetryError: "it does not answer",
+    http.HostChangedError: "it sends elsewhere",
+    http.PoolError: "no connection is free",
+    http.ProxyError: "a proxy in between fails",
+    http.ProtocolError: "the connection broke off",
+    http.IncompleteRead: "the answer broke off",
+    http.InvalidChunkLength: "the answer broke off",
+    http.DecodeError: "the answer cannot be unpacked",
+    http.ResponseError: "the answer cannot be read",
+    http.BodyNotHttplibCompatible: "the answer cannot be read",
+    http.InvalidHeader: "the answer has a damaged header",
+    http.HeaderParsingError: "the answer has a damaged header",
+    http.UnrewindableBodyError: "the request could not be sent again",
+    gaierror: "its host name is not known",
+    ConnectionRefusedError: "the connection is refused or has no route",
+    TimeoutError: "it does not answer in time",
+    OSError: "the connection broke off",
+}
+
+_PLAIN = re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQUEST|record layer failure")
+
+NO_TLS = "TLS failed: it seems to serve plain HTTP"
+
+
+def happened(error: Exception) -> str:
+    """Say what became of a request that nobody answered."""
+    if isinstance(error, http.SSLError | ssl.SSLError):
+        return _in_tls(str(error))
+    found = (words for kind, words in HAPPENED.items() if isinstance(error, kind))
+    return next(found, "the request cannot be made")
+
+
+def cause(error: Exception) -> Exception:
+    """Return the innermost exception that a library wraps into its own ones."""
+    while True:
+        wrapped = (getattr(error, "reason", None), *error.args[:1])
+        inner = next((each for each in wrapped if isinstance(each, Exception)), None)
+        if inner is None:
+            return error
+        error = inner
+
+
+def _in_tls(said: str) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in said:
+        return "TLS failed: its certificate is not trusted, or is for another host"
+    return NO_TLS if _PLAIN.search(said) else HAPPENED[http.SSLError]

@@ -9,10 +9,14 @@ so many seconds as a whole, from looking its name up to its last byte. No redire
 
 from __future__ import annotations
 
+import resource
 import socket
-from collections.abc import Mapping
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
@@ -21,7 +25,77 @@ from urllib3 import connection, connectionpool
 
 from bellhop.adapters.egress.answer import Answer, BoundedResponse, Deadline, read_answer
 from bellhop.adapters.egress.dialer import Dialer, UnknownNameError
-from bellhop.adapters.egress.idle import IDLE, Idle
+
+MOST = 2_048
+"""Idle connections of a process, where it may open enough files; each takes some 50 KB."""
+
+SECONDS = 60.0
+"""Seconds that one may lie idle: load balancers forget it after that."""
+
+_SHARE_OF_FILES = 0.25
+"""Of the files that the process may open: stores and senders need theirs."""
+
+
+class Connection(Protocol):
+    """A connection that can be closed; it connects again at its next use."""
+
+    def close(self) -> None:
+        """Close the socket."""
+        ...
+
+
+class Idle:
+    """The idle connections; shared between threads.
+
+    Each client would keep some, and a process keeps thousands of clients. So when there are too
+    many in all, the least recently used ones are closed, of any client; and each connection that
+    becomes idle closes those that were idle for too long.
+
+    They are closed under the lock: who has taken one up is not disturbed.
+    """
+
+    def __init__(
+        self,
+        most: int | None = None,
+        *,
+        seconds: float = SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._since: OrderedDict[Connection, float] = OrderedDict()
+
+    def lay_down(self, connection: Connection) -> None:
+        """Note that a connection is not used any more, and close those that are too many."""
+        now = self._clock()
+        with self._lock:
+            self._most = self._most or _most()
+            self._since[connection] = now
+            self._since.move_to_end(connection)
+            while len(self._since) > self._most or self._oldest() < now - self._seconds:
+                self._since.popitem(last=False)[0].close()
+
+    def take_up(self, connection: Connection) -> None:
+        """Note that a connection is used from now on: until it is laid down nobody closes it."""
+        with self._lock:
+            self._since.pop(connection, None)
+
+    def _oldest(self) -> float:
+        return next(iter(self._since.values()))
+
+
+IDLE = Idle()
+"""Those of this process."""
+
+
+def _most() -> int:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return MOST
+    return max(1, min(MOST, int(files * _SHARE_OF_FILES)))
+
 
 WHOLE_SECONDS = 30.0
 """How long one answer may take as a whole, however it comes."""
@@ -32,7 +106,7 @@ LARGEST = 8 << 20
 _SEND = 16 << 10
 
 HttpError = http.HTTPError
-"""What an exchange that failed raises."""
+"""The base of errors of a failed exchange."""
 
 
 class HttpClient:
@@ -157,7 +231,7 @@ class _Bounded(connection.HTTPConnection):
         self._deadline: Deadline | None = None
 
     def connect(self) -> None:
-        """Connect and shake hands, which is part of the exchange's time."""
+        """Connect, with the TLS handshake, within the exchange's time."""
         try:
             super().connect()
         except TimeoutError:

@@ -15,10 +15,9 @@ import urllib3
 from msgspec import Struct
 from urllib3.exceptions import InsecureRequestWarning
 
-from bellhop.adapters.egress.answer import Answer, LimitError
+from bellhop.adapters.egress.answer import NO_TLS, Answer, LimitError, happened
 from bellhop.adapters.egress.client import HttpClient, HttpError
 from bellhop.adapters.egress.dialer import Dialer
-from bellhop.adapters.egress.failures import NO_TLS, happened
 from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import InvalidError, UnreachableError
 
@@ -65,7 +64,7 @@ def download(url: str, terms: Terms, headers: Mapping[str, str] | None = None) -
         answer = _once(url, terms, given)
         if answer.status not in _REDIRECTS or "location" not in answer.headers:
             return answer._replace(url=url)
-        there = _led(url, answer.headers["location"])
+        there = _follow(url, answer.headers["location"])
         if urlsplit(url).scheme == "https" and urlsplit(there).scheme != "https":
             raise InvalidError(f"cannot download {shown(url)}: it leads to an address without TLS")
         if origin(there) != origin(url) and not terms.everywhere:
@@ -105,7 +104,7 @@ def shown(url: str) -> str:
     return f"'{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}'"
 
 
-def _led(url: str, location: str) -> str:
+def _follow(url: str, location: str) -> str:
     """Return the address that a redirect leads to."""
     try:
         there = urljoin(url, location)

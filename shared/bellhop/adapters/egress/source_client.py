@@ -14,7 +14,7 @@ from msgspec import Struct
 from bellhop.adapters.egress.answer import Answer
 from bellhop.adapters.egress.download import Terms, download, origin, shown
 from bellhop.core.address_policy import AddressPolicy
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -127,7 +127,6 @@ def basic(login: Login) -> dict[str, str]:
 
 
 def bearer(token: str) -> dict[str, str]:
-    """Return the header that has a token."""
     return {"Authorization": f"Bearer {token}"}
 
 

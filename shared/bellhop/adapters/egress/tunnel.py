@@ -1,4 +1,4 @@
-"""The way out of another program: a proxy on this machine that leads to one server alone.
+"""The way out of another program: a proxy on this machine that leads to one server only.
 
 Helm follows redirects, and looks names up by itself. By this proxy each of its connections goes to
 an address that was checked as for our own calls, under the name that the server has; a connection
@@ -66,7 +66,7 @@ class Tunnel:
                 _start(self._serve, client)
 
     def _serve(self, client: socket.socket) -> None:
-        with suppress(OSError), self._kept(client):
+        with suppress(OSError), self._keep(client):
             client.settimeout(_HEAD_SECONDS)
             client.setsockopt(*NO_DELAY)
             try:
@@ -75,7 +75,7 @@ class Tunnel:
             except LimitError as error:
                 client.sendall(_refusal(f"{REFUSED}: {error.words}"))
                 return
-            with self._kept(server):
+            with self._keep(server):
                 for each in (client, server):
                     each.settimeout(None)
                 if head.startswith(b"CONNECT "):
@@ -92,7 +92,7 @@ class Tunnel:
         Raises:
             LimitError: it names another one, or the server cannot be reached.
         """
-        if _asked(head) != self._origin:
+        if _read_target(head) != self._origin:
             raise LimitError(UnreachableError, "it redirects to another server; none is followed")
         _, host, port = self._origin
         try:
@@ -106,7 +106,7 @@ class Tunnel:
         raise LimitError(UnreachableError, words)
 
     @contextmanager
-    def _kept(self, connection: socket.socket) -> Iterator[None]:
+    def _keep(self, connection: socket.socket) -> Iterator[None]:
         """Close a connection in the end, and end it when the tunnel ends."""
         with connection:
             with self._lock:
@@ -143,7 +143,7 @@ def _refusal(words: str) -> bytes:
     return f"HTTP/1.1 502 {words}\r\n{kind}\r\n\r\n{words}".encode()
 
 
-def _asked(head: bytes) -> tuple[str, str, int] | None:
+def _read_target(head: bytes) -> tuple[str, str, int] | None:
     """Return the server that a request to a proxy names."""
     method, _, rest = head.partition(b"\r\n")[0].decode(errors="replace").partition(" ")
     target = rest.partition(" ")[0]

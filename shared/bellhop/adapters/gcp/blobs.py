@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from bellhop.adapters.gcp.services import RefusedError, Services
 from bellhop.errors import MissingError
-from bellhop.ports.blobs import object_key
+from bellhop.ports.store import object_key
 
 _HOST = "https://storage.googleapis.com"
 _ABSENT = frozenset({"NOT_FOUND"})
@@ -28,11 +28,6 @@ class CloudBlobs:
         self._objects = f"/storage/v1/b/{quote(bucket, safe='')}/o"
 
     def get(self, name: str) -> bytes:
-        """Read a blob.
-
-        Raises:
-            MissingError: there is none of that name.
-        """
         doing = f"read the blob {name!r}"
         try:
             return self._services.ask(
@@ -44,7 +39,6 @@ class CloudBlobs:
             raise MissingError(f"there is no blob {name!r}") from refused
 
     def put(self, name: str, value: bytes) -> None:
-        """Write a blob, whole or not at all; writing it again replaces it."""
         key = quote(object_key(name), safe="")
         self._services.ask(
             "POST",
@@ -55,7 +49,6 @@ class CloudBlobs:
         )
 
     def delete(self, name: str) -> None:
-        """Delete a blob; one that is not there is fine."""
         try:
             self._services.ask(
                 "DELETE", self._place(name), doing=f"delete the blob {name!r}", taken=_ABSENT

@@ -1,14 +1,14 @@
-"""What of an inbox on Pub/Sub is to be published later: pauses, and the lines of busy shares.
+"""Delayed messages of an inbox on Pub/Sub: those that pause, and the lines of busy shares.
 
-Pub/Sub delays no message for so long as somebody likes. So one that has to wait is put into the
-store, acknowledged, and published again as a message of its own:
+Pub/Sub delays no message for a chosen time. So one that must wait is put into the store,
+acknowledged, and published again as a message of its own:
 
-    at/TIME/ID              a pause; whoever ticks publishes what is due
-    line/SHARE/TIME/ID      one behind others of its share; whoever ends one of these calls others
+    at/TIME/ID              a pause; a tick publishes it when it is due
+    line/SHARE/TIME/ID      one behind others of its share; the worker that ends one calls others
 
-All are in one partition, so that who looks into an inbox where nothing rests reads once.
-Published and then struck out: who dies in between has it published again. One in a line is taken
-by a conditional write before: many call at once, and each is to call another.
+All are in one partition, so that an inbox without delayed messages costs one read. A message is
+published and then deleted: after a death in between it is published again. One in a line is taken
+by a conditional write before: many workers call at once, and each must call another.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DelayedMessage(Struct, frozen=True):
 
 
 class DelayedMessages:
-    """What rests of one inbox."""
+    """The delayed messages of one inbox."""
 
     def __init__(self, store: Store, name: str, clock: Clock) -> None:
         self._store = store
@@ -83,7 +83,7 @@ class DelayedMessages:
         for item in self._store.query(self._partition, prefix=_PAUSES, limit=limit):
             if item.sort.split("/")[1] > now:
                 return
-            yield _rested(item)
+            yield _read_delayed(item)
 
     def next_of(self, share: str, most: int) -> Sequence[DelayedMessage]:
         """Take some from the head of a share's line, which nobody else takes meanwhile."""
@@ -91,42 +91,41 @@ class DelayedMessages:
         found = list(self._store.query(self._partition, prefix=line, limit=_SPREAD))
         # Others look at the same ones: few begin with the same.
         random.shuffle(found)
-        taken = filter(None, map(self._taken, found))
+        taken = filter(None, map(self._take, found))
         return list(islice(taken, most))
 
     def stalled(self, most: int) -> Iterator[DelayedMessage]:
-        """Take the first ones of each line whose head stands there for a minute.
+        """Take the first messages of each line whose head has waited for a minute.
 
-        Maybe nobody calls them: whoever was to may have died.
+        The worker that should have called them may have died.
         """
         latest, after = _moment(self._clock.now() - CALLING), _LINES
         while heads := self._line_after(after, most):
             line = heads[0].sort.rpartition("/")[0].rpartition("/")[0]
             for item in heads:
                 if item.sort.startswith(f"{line}/") and item.sort < f"{line}/{latest}":
-                    yield from filter(None, [self._taken(item)])
+                    yield from filter(None, [self._take(item)])
             after = line + _END
 
     def any(self) -> bool:
-        """Say if anything rests at all."""
         return any(True for _ in self._store.query(self._partition, limit=1))
 
-    def strike(self, published: Iterable[DelayedMessage]) -> None:
-        """Take out what was published, unless somebody has."""
-        at_once(self._strike, list(published))
+    def delete(self, published: Iterable[DelayedMessage]) -> None:
+        """Delete published messages, unless another worker has."""
+        at_once(self._delete, list(published))
 
-    def _strike(self, each: DelayedMessage) -> None:
+    def _delete(self, each: DelayedMessage) -> None:
         with suppress(StaleError):
             self._store.delete(self._partition, each.item.sort, expect=each.item.token)
 
-    def _taken(self, item: Item) -> DelayedMessage | None:
-        """Take one that stands in line, unless somebody has; he has a minute to publish it."""
+    def _take(self, item: Item) -> DelayedMessage | None:
+        """Take a message in line, unless another worker has; it has a minute to publish it."""
         now = self._clock.now()
         if now < datetime.fromisoformat(item.value.get("called", _NEVER)) + CALLING:
             return None
         called = {**item.value, "called": _moment(now)}
         with suppress(StaleError):
-            return _rested(self._store.put(replace(item, value=called), expect=item.token))
+            return _read_delayed(self._store.put(replace(item, value=called), expect=item.token))
         return None
 
     def _line_after(self, after: str, limit: int) -> list[Item]:
@@ -155,16 +154,14 @@ def at_once(do: Callable[[T], None], several: Sequence[T]) -> None:
 
 
 def written(message: Message) -> dict[str, Any]:
-    """Write a message as a record has it."""
     return {"body": dict(message.body), "group": message.group, "share": message.share}
 
 
 def read(value: Mapping[str, Any]) -> Message:
-    """Read a message from a record."""
     return Message(value["body"], value["group"], value["share"])
 
 
-def _rested(item: Item) -> DelayedMessage:
+def _read_delayed(item: Item) -> DelayedMessage:
     return DelayedMessage(item, read(item.value), item.value["attempts"])
 
 

@@ -1,4 +1,4 @@
-"""What Google and its libraries report, in Bellhop's words: one table by class.
+"""Errors of Google and its libraries as Bellhop's: one table by class.
 
 Permanent is only what the request itself is refused for. Everything else is the installation's: a
 right that a service account lacks, a database that is not there yet, a quota that is used up. A
@@ -78,7 +78,7 @@ STATUSES: Mapping[int, Row] = {413: _TOO_LARGE, 408: _SILENT}
 """By the status of an answer that has no class of its own."""
 
 FAILURES = (sdk.GoogleAPIError, auth.GoogleAuthError, grpc.RpcError, OSError)
-"""What Google's libraries raise, and what those raise that they lean on."""
+"""Exceptions of Google's libraries, and of the libraries below them."""
 
 _SERVERS_FAULT = 500
 _DELAY = timedelta(seconds=2)
@@ -116,7 +116,7 @@ def _row(error: Exception) -> Row:
 def _delay(error: Exception) -> timedelta:
     """Return how long Google asks to wait, where it says so, within reason."""
     for detail in getattr(error, "details", ()):
-        told = getattr(detail, "retry_delay", None)
-        if told is not None:
-            return min(timedelta(seconds=int(told.seconds) + 1), _LONGEST_DELAY)
+        found = getattr(detail, "retry_delay", None)
+        if found is not None:
+            return min(timedelta(seconds=int(found.seconds) + 1), _LONGEST_DELAY)
     return _DELAY

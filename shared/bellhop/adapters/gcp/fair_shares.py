@@ -1,4 +1,4 @@
-"""Who has how much of a process in hand: where it is nearly full, no share has more than half."""
+"""Fair shares of a process: when it is nearly full, no fairness key has more than half of it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Key = tuple[str, str]
 class FairShares:
     """The places of one process, shared between its inboxes and threads.
 
-    It also knows behind whom somebody stands in line, as far as this process has sent him there.
+    It also counts the messages that this process has put into the line of a share.
     """
 
     def __init__(self, places: int) -> None:
         self._most = max(places // 2, 1)
         self._full = max(int(places * _FULL), 2)
-        self._in_hand: Counter[Key] = Counter()
+        self._in_flight: Counter[Key] = Counter()
         self._lines: Counter[Key] = Counter()
         self._lock = threading.Lock()
 
     @property
     def places(self) -> int:
         """Say how many places are left before the process is nearly full."""
-        return self._full - self._in_hand.total()
+        return self._full - self._in_flight.total()
 
     @property
     def full(self) -> bool:
@@ -36,24 +36,24 @@ class FairShares:
         return self.places <= 0
 
     def enter(self, key: Key) -> bool:
-        """Take a place; False if the share has enough, and others may want it."""
+        """Take a place; False if the share has enough, and others may need it."""
         with self._lock:
-            if self.full and self._in_hand[key] >= self._most:
+            if self.full and self._in_flight[key] >= self._most:
                 return False
-            self._in_hand[key] += 1
+            self._in_flight[key] += 1
             return True
 
     def leave(self, key: Key) -> None:
-        """Give the place back."""
+        """Release the place."""
         with self._lock:
-            self._in_hand[key] -= 1
-            if not self._in_hand[key]:
-                del self._in_hand[key]
+            self._in_flight[key] -= 1
+            if not self._in_flight[key]:
+                del self._in_flight[key]
 
     def free(self, key: Key) -> bool:
         """Say if one of the share could enter."""
         with self._lock:
-            return not self.full or self._in_hand[key] < self._most
+            return not self.full or self._in_flight[key] < self._most
 
     def queue_up(self, key: Key) -> None:
         """Note that one more stands in line."""

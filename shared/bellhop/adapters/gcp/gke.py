@@ -4,9 +4,9 @@
     private, the cluster is in a fleet          https://connectgateway…   public authorities
     private, and in no fleet                    https://PRIVATE ADDRESS   the cluster's authority
 
-Where a cluster is, is what GKE says. The token is that of whoever calls: GKE takes a service
-account for the user of its address, as far as IAM or the cluster's own RBAC lets it in. The last
-way is there for functions that are placed in the cluster's network.
+GKE says where a cluster is. The token is the caller's: GKE takes a service account for the user of
+its address, if IAM or the cluster's own RBAC admits it. The last way is for functions that are
+placed in the cluster's network.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Way(Struct, frozen=True):
 
 
 class GkeClusters:
-    """GKE clusters by their full names, as whoever calls may reach them."""
+    """GKE clusters by their full names, as the caller may reach them."""
 
     def __init__(
         self, services: Services, *, seconds: Callable[[], float] = time.monotonic
@@ -110,13 +110,13 @@ class GkeClusters:
                 f"cannot reach the GKE cluster {name[:128]!r}: this is not the full name of one;"
                 " register the cluster again, by a kubeconfig with a token"
             )
-        return self._ways.get(name, lambda: self._found(name))
+        return self._ways.get(name, lambda: self._find(name))
 
-    def _found(self, name: str) -> Way:
-        told = self._described(name)
-        ca_data = str(told.get("masterAuth", {}).get("clusterCaCertificate") or "")
-        addresses = _addresses(told)
-        gateway = _gateway(told.get("fleet", {}))
+    def _find(self, name: str) -> Way:
+        described = self._describe(name)
+        ca_data = str(described.get("masterAuth", {}).get("clusterCaCertificate") or "")
+        addresses = _addresses(described)
+        gateway = _gateway(described.get("fleet", {}))
         if addresses.get(PUBLIC):
             return Way(PUBLIC, f"https://{addresses[PUBLIC]}", ca_data)
         if gateway:
@@ -125,7 +125,7 @@ class GkeClusters:
             return Way(PRIVATE, f"https://{addresses[PRIVATE]}", ca_data)
         raise UnreachableError(f"cannot reach the GKE cluster {name!r}: it has no address yet")
 
-    def _described(self, name: str) -> Mapping[str, Any]:
+    def _describe(self, name: str) -> Mapping[str, Any]:
         try:
             answer = self._services.ask(
                 "GET",
@@ -142,15 +142,15 @@ class GkeClusters:
         return found
 
 
-def _addresses(told: Mapping[str, Any]) -> dict[str, str]:
+def _addresses(described: Mapping[str, Any]) -> dict[str, str]:
     """Return a cluster's addresses by what they are, as newer and as older answers have them."""
-    private = told.get("privateClusterConfig", {})
-    newer = told.get("controlPlaneEndpointsConfig", {}).get("ipEndpointsConfig", {})
+    private = described.get("privateClusterConfig", {})
+    newer = described.get("controlPlaneEndpointsConfig", {}).get("ipEndpointsConfig", {})
     found = {PRIVATE: newer.get("privateEndpoint") or private.get("privateEndpoint") or ""}
     hidden = newer.get("enablePublicEndpoint") is False or private.get("enablePrivateEndpoint")
     if not hidden:
         public = newer.get("publicEndpoint") or private.get("publicEndpoint")
-        found[PUBLIC] = public or told.get("endpoint") or ""
+        found[PUBLIC] = public or described.get("endpoint") or ""
     return found
 
 

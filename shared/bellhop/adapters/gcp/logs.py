@@ -1,6 +1,6 @@
-"""What an installation's functions have logged, read from Cloud Logging.
+"""Log lines of an installation's functions, read from Cloud Logging.
 
-All functions are asked for at once, and only for what tells something: a project may read its
+All functions are asked for at once, and only for decisions and errors: a project may read its
 logs sixty times a minute.
 """
 
@@ -20,7 +20,7 @@ _URL = "https://logging.googleapis.com/v2/entries:list"
 _PAUSE = 4.0
 _PAGE = 1000
 _ALL = "all"
-_TELLING = "(jsonPayload.what:* OR severity>=WARNING)"
+_RELEVANT = "(jsonPayload.what:* OR severity>=WARNING)"
 _ABSENT = frozenset({"NOT_FOUND"})
 
 
@@ -49,18 +49,18 @@ class CloudLogs:
         Raises:
             MissingError: the project, or the view, is not there.
         """
-        return sorted(self._of(_ALL, since))
+        return sorted(self._read(_ALL, since))
 
     def follow(
         self, since: datetime, *, wait: Callable[[str], None] = lambda _: None
     ) -> Iterator[Line]:
         """Yield lines since a moment, and each that comes, for ever; none is yielded twice.
 
-        Where Cloud Logging does not answer it is asked again, and `wait` is told why.
+        If Cloud Logging does not answer, the request is repeated, and `wait` gets the reason.
         """
-        yield from follow(self._of, [_ALL], since, wait=wait, pause=lambda: self._sleep(_PAUSE))
+        yield from follow(self._read, [_ALL], since, wait=wait, pause=lambda: self._sleep(_PAUSE))
 
-    def _of(self, _group: str, since: datetime) -> Iterator[Line]:
+    def _read(self, _group: str, since: datetime) -> Iterator[Line]:
         """Yield lines page by page; a page may be empty though more follow."""
         request: dict[str, Any] = {
             "resourceNames": [self._place],
@@ -69,7 +69,7 @@ class CloudLogs:
             "pageSize": _PAGE,
         }
         while True:
-            answer = self._asked(request)
+            answer = self._query(request)
             for each in answer.get("entries", ()):
                 at = datetime.fromisoformat(each["timestamp"]).astimezone(UTC)
                 labels = each.get("resource", {}).get("labels", {})
@@ -84,10 +84,10 @@ class CloudLogs:
         return (
             'resource.type="cloud_run_revision"'
             f" AND resource.labels.service_name=({names})"
-            f' AND timestamp>="{since.astimezone(UTC).isoformat()}" AND {_TELLING}'
+            f' AND timestamp>="{since.astimezone(UTC).isoformat()}" AND {_RELEVANT}'
         )
 
-    def _asked(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _query(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
             answer = self._services.ask(
                 "POST",

@@ -1,8 +1,9 @@
-"""What crosses the wire between an inbox and Pub/Sub: messages as they are published and pushed.
+"""Messages of an inbox as Pub/Sub has them, published and pushed.
 
 A message has our body as its data; group and share are attributes, so are the attempts that it
-has used up, and whether whoever ends it is to call the next of its share (resting.py). Anybody
-with the right can publish anything: what is not ours is read as a message that no stage can do.
+has used up, and whether the worker that ends it must call the next of its share
+(delayed_messages.py). Anybody with the right can publish anything: a message that is not ours is
+read as one that no stage can handle.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _DELIVERED = "CloudPubSubDeadLetterSourceDeliveryCount"
 
 _MESSAGES = 1_000
 _BYTES = 8_000_000
-"""What one request may have: Pub/Sub takes 1,000 messages and 10 MB."""
+"""The most of one request: Pub/Sub takes 1,000 messages and 10 MB."""
 
 _BESIDE = 200
 """Bytes of a message in a request beside its body and its attributes' values, at most."""
@@ -61,13 +62,13 @@ def attributes_of(message: _Raw) -> _Raw:
     return found if isinstance(found, Mapping) else {}
 
 
-def to_publish(message: Message, **told: str) -> _Raw:
+def to_publish(message: Message, **more: str) -> _Raw:
     """Write a message as Pub/Sub takes one.
 
     Raises:
         InvalidError: it is not JSON, or too large.
     """
-    attributes = {"group": message.group, "share": message.share, **told}
+    attributes = {"group": message.group, "share": message.share, **more}
     return {
         "data": written(message).encode(),
         "attributes": {name: value for name, value in attributes.items() if value},
@@ -94,8 +95,8 @@ def _delivery(message: _Raw) -> Delivery:
     group, share = (str(attributes.get(name, "")) for name in ("group", "share"))
     # Pub/Sub's own count is of deliveries for which nobody answered, and is left to it.
     attempt = 1 + _number(attributes.get(ATTEMPTS))
-    told = Message(_body(message.get("data")), group, share)
-    return Delivery(told, number, f"{number}.{attempt}", attempt)
+    read = Message(_body(message.get("data")), group, share)
+    return Delivery(read, number, f"{number}.{attempt}", attempt)
 
 
 def _id(message: _Raw) -> str:

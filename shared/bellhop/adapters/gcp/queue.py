@@ -1,6 +1,6 @@
 """One stage's inbox on Pub/Sub: a topic whose subscription pushes to the stage's function.
 
-    publish ──► topic ──push──► in hand ──Done──► acknowledged
+    publish ──► topic ──push──► in flight ─Done─► acknowledged
                  ▲  ▲            │ │ └──Again──► waited out, if it is soon
                  │  └─── a tick ─┼─┼─── or rests in the store, acknowledged
                  │               │ └──GivenUp, last attempt──► a dead letter in the store
@@ -8,9 +8,10 @@
                  │                                                            │ a tick
                  └──────────── replay ──────────── a dead letter, too ◄───────┘
 
-What is pushed is acknowledged whatever came of it, once that is written down: each refusal has
-Pub/Sub push less to all. Attempts travel with the message; Pub/Sub's own count is of deliveries
-for which nobody answered. A share that fills a process gives way to others (room.py).
+A pushed message is acknowledged with any result, once that is recorded: after a refusal Pub/Sub
+pushes fewer messages of all shares. Attempts travel with the message; Pub/Sub's own count is of
+deliveries for which nobody answered. A share that fills a process gives way to others
+(fair_shares.py).
 
 Pub/Sub repeats, reorders, and pushes to two at once: none of it matters to what reads records and
 writes on condition (docs/adr/0004, docs/adr/0015).
@@ -57,10 +58,10 @@ from bellhop.ports.queue import (
 from bellhop.ports.store import Item, Store
 
 DEAD = "-dead"
-"""Ends the name of the topic, and of its subscription, to which Pub/Sub itself buries."""
+"""Ends the name of the topic, and of its subscription, of Pub/Sub's own dead letters."""
 
 _AT_ONCE = 100
-"""Messages that rested which are read at once, or Pub/Sub's dead that one request brings."""
+"""Delayed messages that are read at once, or dead letters of Pub/Sub in one request."""
 
 _SPELL = 6.0
 """For so many seconds a tick goes on with all inboxes; what is left is due at the next."""
@@ -84,7 +85,7 @@ class PubsubQueue:
     """An inbox by the name of its topic, with its dead letters; shared between threads.
 
     `attempts` end a message with its reason. The subscription's own dead-letter policy must allow
-    more, twice as many say: it buries those alone on which nobody reports.
+    more, about twice as many: it takes only those that no worker reports on.
     """
 
     patience = timedelta(seconds=5)
@@ -98,27 +99,21 @@ class PubsubQueue:
         store: Store,
         clock: Clock,
         attempts: int = 12,
-        room: FairShares | None = None,
+        shares: FairShares | None = None,
     ) -> None:
         self._services = services
         self.name = topic.rpartition("/")[2]
         self._store = store
         self._clock = clock
         self._attempts = attempts
-        self._room = room
+        self._shares = shares
         self._resting = DelayedMessages(store, self.name, clock)
         self._letters = f"letter/{self.name}"
 
     # Publishing ---------------------------------------------------------------------------------
 
     def publish(self, messages: Sequence[Message]) -> None:
-        """Add messages, as many in one request as it takes; after an error the first may be out.
-
-        Raises:
-            TooLargeError: a body exceeds MESSAGE_LIMIT.
-            InvalidError: a body is not JSON, or a group or a share has no name that is taken.
-            TemporaryError: Pub/Sub went on refusing them, or did not answer.
-        """
+        """Publish messages in few requests; after an error the first ones may be published."""
         self._send([to_publish(named(message)) for message in messages])
 
     def _send(self, entries: Sequence[_Raw]) -> None:
@@ -139,24 +134,24 @@ class PubsubQueue:
             BellhopError: what came of it cannot be written down: Pub/Sub is to push it again.
         """
         delivery, calls = of_push(body), bool(attributes_of(body["message"]).get(CALLS))
-        if self._room is None:
-            return self._worked(delivery, work)
+        if self._shares is None:
+            return self._work_on(delivery, work)
         key = self.name, delivery.message.share
-        if not self._room.enter(key):
-            self._line_up(delivery, key, self._room)
+        if not self._shares.enter(key):
+            self._add_to_line(delivery, key, self._shares)
             return _WAITS
         try:
-            result = self._worked(delivery, work)
+            result = self._work_on(delivery, work)
         finally:
-            self._room.leave(key)
-        if calls or self._room.line(key):
-            self._call_next(key, self._room)
+            self._shares.leave(key)
+        if calls or self._shares.line(key):
+            self._call_next(key, self._shares)
         return result
 
     def settle(self, delivery: Delivery, result: Result) -> Result:
-        """Write down what came of a message, so that it can be acknowledged.
+        """Record the result of a message, so that it can be acknowledged.
 
-        Return what became of it: `Again` turns to `GivenUp` where its attempts are used up.
+        Return the result that counts: `Again` becomes `GivenUp` after the last attempt.
         """
         if isinstance(result, Again) and delivery.attempt >= self._attempts:
             result = GivenUp(result.reason)
@@ -167,7 +162,7 @@ class PubsubQueue:
             self._bury(delivery, result.reason)
         return result
 
-    def _worked(self, delivery: Delivery, work: Work) -> Result:
+    def _work_on(self, delivery: Delivery, work: Work) -> Result:
         """Work on a message, again after a short pause, and settle it."""
         until = time.monotonic() + self.patience.total_seconds()
         while True:
@@ -175,31 +170,31 @@ class PubsubQueue:
             if not isinstance(result, Again) or delivery.attempt >= self._attempts:
                 return self.settle(delivery, result)
             again_at = time.monotonic() + result.after.total_seconds()
-            # Of a process that is nearly full who works has the places.
-            if again_at > until or (self._room and self._room.full):
+            # In a process that is nearly full, working messages have the places.
+            if again_at > until or (self._shares and self._shares.full):
                 return self.settle(delivery, result)
             time.sleep(result.after.total_seconds())
             delivery = replace(delivery, attempt=delivery.attempt + 1)
 
-    def _line_up(self, delivery: Delivery, key: Key, room: FairShares) -> None:
+    def _add_to_line(self, delivery: Delivery, key: Key, shares: FairShares) -> None:
         self._resting.behind(delivery)
-        room.queue_up(key)
-        if room.free(key):
+        shares.queue_up(key)
+        if shares.free(key):
             # Those who would have called it may have ended before it stood there.
-            self._call_next(key, room)
+            self._call_next(key, shares)
 
-    def _call_next(self, key: Key, room: FairShares) -> None:
+    def _call_next(self, key: Key, shares: FairShares) -> None:
         """Publish one of those behind, who calls the next in turn; two while there are places.
 
-        So a share comes to have in hand what all processes together have places for.
+        So a share gets as many messages in flight as all processes together have places for.
         """
         # What is left standing by a failure is called by a tick.
         with suppress(BellhopError):
-            seen = room.line(key)
-            rested = self._resting.next_of(key[1], min(max(room.places, 1), 2))
-            self._publish_rested(rested, **{CALLS: "1"})
+            seen = shares.line(key)
+            rested = self._resting.next_of(key[1], min(max(shares.places, 1), 2))
+            self._publish_delayed(rested, **{CALLS: "1"})
             if not rested:
-                room.forget(key, seen)
+                shares.forget(key, seen)
 
     def _bury(self, delivery: Delivery, reason: str) -> None:
         letter = delayed_messages.written(delivery.message) | {
@@ -216,31 +211,31 @@ class PubsubQueue:
         return wake([self])
 
     def turns(self) -> Iterator[int]:
-        """Publish what has rested, then take over what Pub/Sub has buried; yield how many.
+        """Publish delayed messages, then store Pub/Sub's dead letters; yield how many.
 
-        Each turn is a request or two for each of some messages.
+        Each step sends a request or two for each of some messages.
         """
         if self._resting.any():
             stalled = self._resting.stalled(_CALLED)
             while several := list(islice(stalled, _AT_ONCE)):
-                self._publish_rested(several, **{CALLS: "1"})
+                self._publish_delayed(several, **{CALLS: "1"})
                 yield len(several)
             while due := list(self._resting.due(_AT_ONCE)):
-                self._publish_rested(due)
+                self._publish_delayed(due)
                 yield len(due)
         while fetched := self._fetch():
             self._take_over(fetched)
             yield len(fetched)
 
-    def _publish_rested(self, several: Sequence[DelayedMessage], **told: str) -> None:
-        """Publish messages that rested, and strike them out after that."""
+    def _publish_delayed(self, several: Sequence[DelayedMessage], **more: str) -> None:
+        """Publish delayed messages, and delete them after that."""
         self._send(
-            [to_publish(each.message, attempts=str(each.attempts), **told) for each in several]
+            [to_publish(each.message, attempts=str(each.attempts), **more) for each in several]
         )
-        self._resting.strike(several)
+        self._resting.delete(several)
 
     def _take_over(self, fetched: Sequence[_Raw]) -> None:
-        """Write down as dead letters what Pub/Sub itself has buried, and take it off there."""
+        """Store Pub/Sub's own dead letters as ours, and acknowledge them there."""
         at_once(lambda each: self._bury(of_burial(each["message"]), _SILENT), fetched)
         acknowledged = {
             "subscription": self._path("subscriptions", DEAD),
@@ -271,20 +266,17 @@ class PubsubQueue:
     # Watching -----------------------------------------------------------------------------------
 
     def backlog(self) -> Backlog:
-        """Count what is to be done, as Cloud Monitoring has it: some minutes ago.
-
-        What rests in the store is not counted: it is not due.
-        """
-        undone = self._measured("num_undelivered_messages")
-        held = min(self._measured("num_outstanding_messages"), undone)
+        """Count as Cloud Monitoring did some minutes ago, without delayed messages in the store."""
+        undone = self._measure("num_undelivered_messages")
+        held = min(self._measure("num_outstanding_messages"), undone)
         waiting = undone - held
         return Backlog(waiting, held, self._since() if waiting else None)
 
     def _since(self) -> datetime | None:
-        age = self._measured("oldest_unacked_message_age")
+        age = self._measure("oldest_unacked_message_age")
         return self._clock.now() - timedelta(seconds=age) if age else None
 
-    def _measured(self, metric: str) -> int:
+    def _measure(self, metric: str) -> int:
         """Return what was measured last; 0 for a subscription on which nothing was yet."""
         now = self._clock.now()
         asked = {
@@ -305,41 +297,31 @@ class PubsubQueue:
     # Dead letters -------------------------------------------------------------------------------
 
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
-        """Return the dead letters, oldest first; what Pub/Sub buried is one with the next tick.
+        """Return dead letters, oldest first; those of Pub/Sub's own queue appear at the next tick.
 
-        Who looks writes nothing: to fetch it asks for rights that who only reads has not.
+        Nothing is written: fetching those needs rights that a reader does not have.
         """
         letters = [_letter(item, self.name) for item in self._store.query(self._letters)]
         return sorted(letters, key=lambda each: (each.died_at, each.id))[: max(limit, 0)]
 
     def replay(self, id: str) -> None:  # noqa: A002 - as the port has it
-        """Publish a dead letter again with its attempts forgotten.
-
-        Raises:
-            MissingError: there is no such dead letter.
-        """
         found = None
         with suppress(InvalidError):  # What somebody typed may be no key at all.
             found = self._store.get(self._letters, id)
         if found is None:
-            raise self._missing(id)
+            raise self._missing_error(id)
         # Killed in between, it is dead and published: it can be replayed once more.
         self.publish([delayed_messages.read(found.value)])
         self._store.delete(self._letters, id)
 
     def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
-        """Forget a dead letter for good.
-
-        Raises:
-            MissingError: there is no such dead letter.
-        """
         dropped = False
         with suppress(InvalidError):  # What somebody typed may be no key at all.
             dropped = self._store.delete(self._letters, id)
         if not dropped:
-            raise self._missing(id)
+            raise self._missing_error(id)
 
-    def _missing(self, number: str) -> MissingError:
+    def _missing_error(self, number: str) -> MissingError:
         return MissingError(f"the queue '{self.name}' has no dead letter '{number}'")
 
     # Calling ------------------------------------------------------------------------------------
@@ -370,7 +352,7 @@ def wake(queues: Iterable[PubsubQueue], seconds: float = _SPELL) -> int:
             count += next(turns)
         except StopIteration:
             continue
-        except Exception as error:  # noqa: BLE001 - an inbox fails for itself alone
+        except Exception as error:  # noqa: BLE001 - the other inboxes go on
             failed.append(error)
             continue
         waiting.append(turns)

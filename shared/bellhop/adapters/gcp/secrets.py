@@ -1,15 +1,15 @@
-"""The secret store in Secret Manager: a secret for each of ours, its newest version alone alive.
+"""The secret store in Secret Manager: one of its secrets for each of ours, with one live version.
 
-What is newest Secret Manager itself tells minutes late: strongly consistent is only who asks for a
-version by its number. So a document in Firestore, in a collection of its own, says for each of our
-names which secret it is and which version counts.
+Secret Manager reports minutes late which version is the newest: only reads of a version by its
+number are strongly consistent. So a document in Firestore, in a collection of its own, says for
+each of our names which secret it is and which version counts.
 
     put      place noted ─► secret made ─► version added ─► version noted ─► older ones destroyed
     delete   secret deleted ─► document deleted
 
-Whoever dies between leaves nothing that is not found: the next write destroys all that is older
-than itself, and a place is noted before anything lies there. A name that is deleted and written
-again gets another place, where numbers begin anew.
+A death between two steps leaves nothing behind: the next write destroys all older versions, and a
+place is noted before a secret is made there. A name that is deleted and written again gets another
+place, where numbers begin again.
 
 Nothing is kept here: a client of a cluster keeps the credentials that it has, by the version that
 the cluster's record names, and comes back when they are refused (`adapters/kube/access.py`).
@@ -48,8 +48,8 @@ _ABSENT, _UNFIT, _EXISTS = "NOT_FOUND", "FAILED_PRECONDITION", "ALREADY_EXISTS"
 class VersionedSecrets:
     """Named secrets, below a prefix that no other installation of the project has.
 
-    With a `region` they lie there alone, sealed by the `key` of Cloud KMS if there is one; else
-    wherever Google keeps them.
+    With a `region` they are stored only there, sealed by the `key` of Cloud KMS if there is one;
+    else wherever Google stores them.
     """
 
     def __init__(
@@ -72,23 +72,18 @@ class VersionedSecrets:
         )
 
     def read(self, name: str) -> bytes:
-        """Read a secret.
-
-        Raises:
-            MissingError: there is none of that name.
-        """
         before: Item | None = None
         for number in range(1, _TRIES + 1):
             known = self._known.get(_PARTITION, name)
             if known is None or not known.value["version"]:
                 raise MissingError(f"there is no secret {name!r}")
-            gone = before is not None and before.token == known.token
-            # Gone, though it is what counts: the store was restored, or somebody destroyed it.
-            version = "latest" if gone else known.value["version"]
+            destroyed = before is not None and before.token == known.token
+            # The noted version is missing: the store was restored, or somebody destroyed it.
+            version = "latest" if destroyed else known.value["version"]
             try:
                 return self._value(known.value["place"], version, name)
             except RefusedError as refused:
-                if gone:
+                if destroyed:
                     raise MissingError(
                         f"the secret {name!r} is not in Secret Manager any more"
                     ) from refused
@@ -98,12 +93,6 @@ class VersionedSecrets:
         raise BusyError(f"cannot read the secret {name!r}: others keep writing it")
 
     def put(self, name: str, value: bytes) -> None:
-        """Write a secret, new or over an older one, whole or not at all.
-
-        Raises:
-            TooLargeError: the value exceeds LIMIT.
-            InvalidError: the value is empty, or the name cannot be one.
-        """
         if not value:
             raise InvalidError(f"cannot write the secret {name!r}: it is empty")
         if len(value) > LIMIT:
@@ -121,7 +110,6 @@ class VersionedSecrets:
         raise BusyError(f"cannot write the secret {name!r}: others keep writing it")
 
     def delete(self, name: str) -> None:
-        """Forget a secret, with all its older values; one that is not there is fine."""
         for number in range(1, _TRIES + 1):
             known = self._known.get(_PARTITION, name)
             if known is None:
@@ -130,14 +118,13 @@ class VersionedSecrets:
             try:
                 self._known.delete(_PARTITION, name, expect=known.token)
             except StaleError:
-                # Who wrote meanwhile may have added to what is gone: it goes as well.
+                # Another writer may have added a version meanwhile: delete it again.
                 self._services.rest(number)
             else:
                 return
         raise BusyError(f"cannot delete the secret {name!r}: others keep writing it")
 
     def names(self, prefix: str = "") -> Iterator[str]:
-        """Yield the names that start with `prefix`, in order."""
         for each in self._known.query(_PARTITION, prefix=prefix):
             if each.value["version"]:
                 yield each.sort
@@ -205,7 +192,7 @@ class VersionedSecrets:
             "secret_id": place,
             "secret": {"replication": self._replication},
         }
-        self._done("create_secret", request, f"write the secret {name!r}", _EXISTS)
+        self._finish("create_secret", request, f"write the secret {name!r}", _EXISTS)
 
     def _add(self, place: str, value: bytes, name: str) -> int:
         """Add a version and return its number.
@@ -241,13 +228,13 @@ class VersionedSecrets:
     def _destroy(self, place: str, version: int, name: str) -> None:
         request = {"name": f"{self._secret(place)}/versions/{version}"}
         doing = f"destroy an older version of the secret {name!r}"
-        self._done("destroy_secret_version", request, doing, _ABSENT, _UNFIT)
+        self._finish("destroy_secret_version", request, doing, _ABSENT, _UNFIT)
 
     def _forget(self, place: str, name: str) -> None:
         request = {"name": self._secret(place)}
-        self._done("delete_secret", request, f"delete the secret {name!r}", _ABSENT)
+        self._finish("delete_secret", request, f"delete the secret {name!r}", _ABSENT)
 
-    def _done(self, operation: str, request: dict[str, Any], doing: str, *taken: str) -> None:
+    def _finish(self, operation: str, request: dict[str, Any], doing: str, *taken: str) -> None:
         """Do what may have been done before, by somebody or by an attempt that was not answered."""
         with suppress(RefusedError):
             self._services.call(

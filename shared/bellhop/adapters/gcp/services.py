@@ -1,10 +1,10 @@
-"""Google's services: clients that are made when they are needed, and calls that end in time.
+"""Services of Google: clients made when they are needed, and calls with a deadline.
 
 The libraries' own repetitions are switched off: they go on for a minute, and a write that was
 repeated must know it, as its condition may fail on what it has written itself.
 
-What speaks gRPC is called through the clients that are made of its definition, without the layers
-above them; what is spoken to by HTTP is one request of google-auth's session.
+Services that speak gRPC are called through the clients generated from their definition, without
+the layers above them; a call by HTTP is one request of google-auth's session.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Services:
             method = getattr(self.client(service), operation)
             return read(method(request=request, timeout=ATTEMPT_SECONDS, retry=None))
 
-        return self._tried(once, doing, taken)
+        return self._try(once, doing, taken)
 
     def ask(
         self,
@@ -185,7 +185,7 @@ class Services:
             content: bytes = answer.content
             return content
 
-        return self._tried(once, doing, taken)
+        return self._try(once, doing, taken)
 
     def token(self, *, doing: str) -> str:
         """Return a token that says who calls, and is taken for three minutes at least.
@@ -202,7 +202,7 @@ class Services:
                     self._identity.refresh(partial(Request(), timeout=ATTEMPT_SECONDS))
                 return str(self._identity.token)
 
-        return self._tried(once, doing, frozenset())
+        return self._try(once, doing, frozenset())
 
     def refused(self, token: str) -> None:
         """Give out a token no more that somebody did not take, unless there is another already."""
@@ -238,7 +238,7 @@ class Services:
         for client in clients.values():
             (client if hasattr(client, "close") else client.transport).close()
 
-    def _tried(self, once: Callable[[], T], doing: str, taken: frozenset[str]) -> T:
+    def _try(self, once: Callable[[], T], doing: str, taken: frozenset[str]) -> T:
         failed: list[str] = []
 
         def attempt() -> T:

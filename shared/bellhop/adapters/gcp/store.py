@@ -34,7 +34,14 @@ from bellhop.core.attempts import TRIES
 from bellhop.errors import BusyError, UnreachableError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item
-from bellhop.state.items import after_all, check_bound, check_key, expiry_of, stale, text_of
+from bellhop.state.items import (
+    after_all,
+    check_bound,
+    check_key,
+    expiry_of,
+    make_stale_error,
+    text_of,
+)
 
 DATABASE = "(default)"
 ITEMS = "items"
@@ -85,20 +92,11 @@ class FirestoreStore:
         self._documents = f"{self._database}/documents"
 
     def get(self, partition: str, sort: str) -> Item | None:
-        """Read one item."""
         name = self._name(partition, sort)
         found = self._read(name, f"read the item {partition!r} {sort!r}")
         return None if found is None else self._alive(found)
 
     def put(self, item: Item, *, expect: str | None = ANY) -> Item:
-        """Write one item and return it with its new token.
-
-        Raises:
-            StaleError: something else than `expect` is there.
-            TooLargeError: the item exceeds ITEM_LIMIT, or one of its keys KEY_LIMIT.
-            InvalidError: the value is not JSON, a part of the key is empty or not Unicode, or
-                `expires_at` has no time zone.
-        """
         name = self._name(item.partition, item.sort)
         fields: dict[str, Any] = {
             "partition": {"string_value": item.partition},
@@ -111,25 +109,20 @@ class FirestoreStore:
         if expires_at is not None:
             fields["expires"] = {"timestamp_value": _timestamp(_microseconds(expires_at))}
         written_at = self._write(item, {"name": name, "fields": fields}, expect)
-        return replace(item, token=_token(written_at, expires_at))
+        return replace(item, token=_write_token(written_at, expires_at))
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
-        """Delete one item; say whether it was there.
-
-        Raises:
-            StaleError: something else than `expect` is there, or nothing where it is a token.
-        """
         name, doing = self._name(partition, sort), f"delete the item {partition!r} {sort!r}"
         condition = self._condition(expect)
         if condition is None:
-            raise stale("delete", partition, sort, expect)
+            raise make_stale_error("delete", partition, sort, expect)
         if expect is ANY or expect == ABSENT:
             # A document that has expired may be there still, and is none to who asks.
             found = self._read(name, doing, _HEAD)
-            if found is None or self._expired(found):
+            if found is None or self._is_expired(found):
                 return False
             if expect == ABSENT:
-                raise stale("delete", partition, sort, expect)
+                raise make_stale_error("delete", partition, sort, expect)
             condition = {"exists": True}
         try:
             self._commit({"delete": name}, condition, doing)
@@ -137,7 +130,7 @@ class FirestoreStore:
             self._see_database(name, doing, refused)
             if expect is ANY:
                 return False
-            raise stale("delete", partition, sort, expect) from refused
+            raise make_stale_error("delete", partition, sort, expect) from refused
         return True
 
     def query(
@@ -149,10 +142,6 @@ class FirestoreStore:
         limit: int | None = None,
         backwards: bool = False,
     ) -> Iterator[Item]:
-        """Yield the items of a partition in the byte order of their sort keys, or backwards.
-
-        Read page by page; a page shows what is there when it is read.
-        """
         check_bound(partition, prefix)
         check_bound(partition, after)
         first, last = max(prefix, after), after_all(prefix)
@@ -160,17 +149,17 @@ class FirestoreStore:
             return
         begins = _digest(partition)
         # A semicolon is the letter after the colon.
-        lower = (f"{begins}:{_spelled(first)}", not after or after != first)
-        upper = (f"{begins}:{_spelled(last)}" if last else f"{begins};", False)
+        lower = (f"{begins}:{_encode_sort(first)}", not after or after != first)
+        upper = (f"{begins}:{_encode_sort(last)}" if last else f"{begins};", False)
         doing = f"list the items of {partition!r}"
         yield from self._pages((lower, upper), limit, doing, backwards=backwards)
 
     def all(self) -> Iterator[Item]:
-        """Yield all items of all partitions: each that is read is paid for."""
+        """Yield all items; Google bills each read."""
         yield from self._pages((None, None), None, "read all items", backwards=False)
 
     def close(self) -> None:
-        """Leave the connections to whoever made them."""
+        """Leave the connections open: their owner closes them."""
 
     def _write(self, item: Item, document: Mapping[str, Any], expect: str | None) -> int:
         """Write a document on a condition; return the time of the write in microseconds."""
@@ -178,12 +167,12 @@ class FirestoreStore:
         condition = self._condition(expect)
         for _ in range(TRIES):
             if condition is None:
-                raise stale("write", item.partition, item.sort, expect)
+                raise make_stale_error("write", item.partition, item.sort, expect)
             try:
                 return self._commit({"update": document}, condition, doing)
             except RefusedError as refused:
                 if refused.code == _CHANGED and not refused.repeated and expect != ABSENT:
-                    raise stale("write", item.partition, item.sort, expect) from refused
+                    raise make_stale_error("write", item.partition, item.sort, expect) from refused
             found = self._read(document["name"], doing, _HEAD)
             if found and found.fields["mark"].string_value == _mark(document):
                 return _time_of(found.update_time)
@@ -193,7 +182,7 @@ class FirestoreStore:
     def _condition_over(self, found: Any, expect: str | None) -> dict[str, Any] | None:
         """Return the condition to write over what was found, where the first one did not hold."""
         if expect == ABSENT and found is not None:
-            return {"update_time": found.update_time} if self._expired(found) else None
+            return {"update_time": found.update_time} if self._is_expired(found) else None
         return self._condition(expect) if expect in {ANY, ABSENT} else None
 
     def _condition(self, expect: str | None) -> dict[str, Any] | None:
@@ -226,7 +215,7 @@ class FirestoreStore:
     def _read(self, name: str, doing: str, fields: Iterable[str] = ()) -> Any:
         """Return a document, or some of its fields; None if it is not there.
 
-        Asked for as one of a list, it is told as missing: an error would say the same of a
+        Read as one of a list, it is reported as missing: an error would say the same of a
         document and of a database that are not there.
         """
         mask = {"mask": {"field_paths": list(fields)}} if fields else {}
@@ -315,21 +304,21 @@ class FirestoreStore:
     def _name(self, partition: str, sort: str) -> str:
         check_key(partition, sort)
         place = f"{self._documents}/{self._collection}"
-        return f"{place}/{_digest(partition)}:{_spelled(sort)}"
+        return f"{place}/{_digest(partition)}:{_encode_sort(sort)}"
 
-    def _expired(self, document: Any) -> bool:
+    def _is_expired(self, document: Any) -> bool:
         expires_at = _expiry(document)
         return expires_at is not None and expires_at <= self._clock.now()
 
     def _alive(self, document: Any) -> Item | None:
-        if self._expired(document):
+        if self._is_expired(document):
             return None
         fields, expires_at = document.fields, _expiry(document)
         return Item(
             fields["partition"].string_value,
             fields["sort"].string_value,
             json.loads(fields["value"].string_value),
-            _token(_time_of(document.update_time), expires_at),
+            _write_token(_time_of(document.update_time), expires_at),
             expires_at,
         )
 
@@ -339,7 +328,7 @@ def _digest(partition: str) -> str:
     return hashlib.sha256(partition.encode()).hexdigest()[:_DIGEST_LETTERS]
 
 
-def _spelled(sort: str) -> str:
+def _encode_sort(sort: str) -> str:
     return base64.b64encode(sort.encode()).rstrip(b"=").translate(_SPELLING).decode()
 
 
@@ -348,7 +337,7 @@ def _mark(document: Mapping[str, Any]) -> str:
     return mark
 
 
-def _token(written_at: int, expires_at: datetime | None) -> str:
+def _write_token(written_at: int, expires_at: datetime | None) -> str:
     return f"{written_at}" if expires_at is None else f"{written_at}/{_microseconds(expires_at)}"
 
 

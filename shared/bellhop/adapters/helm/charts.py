@@ -42,8 +42,15 @@ from bellhop.adapters.helm.plugin import (
     PLUGIN,
     objection,
 )
-from bellhop.adapters.programs.box import USUAL, Ended, Limits, OvertimeError, never, run
-from bellhop.adapters.programs.home import private_home
+from bellhop.adapters.programs.box import (
+    USUAL,
+    Ended,
+    Limits,
+    OvertimeError,
+    never,
+    private_home,
+    run,
+)
 from bellhop.adapters.programs.program import HELM
 from bellhop.core.address_policy import LOCAL, AddressPolicy
 from bellhop.errors import (
@@ -52,7 +59,7 @@ from bellhop.errors import (
     TemporaryError,
     TooLargeError,
 )
-from bellhop.ports.charts import DEPLOYED, OUR_LABEL, Release, Wanted
+from bellhop.ports.charts import DEPLOYED, OUR_LABEL, DesiredRelease, Release
 from bellhop.state.chart import AS_USUAL, Removal
 
 _KUBECONFIG = "{kubeconfig}"
@@ -70,7 +77,7 @@ _SLACK = 30
 class HelmCharts:
     """Releases by the program `helm`, or the one that is found when it is asked for first.
 
-    It calls the API server of a cluster alone, where `reach` allows that.
+    It calls only the API server of a cluster, if `reach` allows that.
     """
 
     def __init__(
@@ -88,7 +95,6 @@ class HelmCharts:
         self._reach = reach
 
     def release(self, kubeconfig: bytes, namespace: str, name: str) -> Release | None:
-        """Read the newest revision of a release; None if there is none."""
         doing = f"read the release '{namespace}/{name}'"
         arguments = ["get", "metadata", name, "--output=json"]
         ended = self._call(kubeconfig, namespace, arguments, doing)
@@ -96,16 +102,16 @@ class HelmCharts:
             return None
         if ended.code:
             raise failure(ended.errors, doing)
-        told = json.loads(ended.output.decode())
-        status = str(told["status"])
+        answer = json.loads(ended.output.decode())
+        status = str(answer["status"])
         return Release(
             name,
             namespace,
-            int(told["revision"]),
+            int(answer["revision"]),
             status,
-            str(told["chart"]),
-            str(told["version"]),
-            ours=OUR_LABEL.items() <= (told.get("labels") or {}).items(),
+            str(answer["chart"]),
+            str(answer["version"]),
+            ours=OUR_LABEL.items() <= (answer.get("labels") or {}).items(),
             failures=self._failures(kubeconfig, namespace, name) if status == _FAILED else 0,
         )
 
@@ -117,97 +123,95 @@ class HelmCharts:
         return 0 if before and before[-1].status in _UPGRADED else len(failed)
 
     def deploy(
-        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool] = never
+        self, kubeconfig: bytes, desired: DesiredRelease, cancelled: Callable[[], bool] = never
     ) -> Release:
-        """Install or upgrade a release, and run its tests if that is asked."""
         begun = time.monotonic()
-        release = self._install_or_upgrade(kubeconfig, wanted, cancelled)
-        if wanted.options.run_tests:
+        release = self._install_or_upgrade(kubeconfig, desired, cancelled)
+        if desired.options.run_tests:
             left = self._limits.seconds - (time.monotonic() - begun)
-            self._test(kubeconfig, wanted, left, cancelled)
+            self._test(kubeconfig, desired, left, cancelled)
         return release
 
     def _install_or_upgrade(
-        self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool]
+        self, kubeconfig: bytes, desired: DesiredRelease, cancelled: Callable[[], bool]
     ) -> Release:
-        doing = f"deploy the release '{_place(wanted)}'"
+        doing = f"deploy the release '{_place(desired)}'"
         upgrade = partial(self._upgrade, doing=doing, more=["--output=json"], cancelled=cancelled)
         try:
-            told = upgrade(kubeconfig, wanted, there=wanted.there)
+            answer = upgrade(kubeconfig, desired, there=desired.there)
         except TooLargeError:
-            if found := self._read_back(kubeconfig, wanted):
+            if found := self._read_back(kubeconfig, desired):
                 return found
             raise
         except (InvalidError, TemporaryError) as error:
             if not is_stuck(str(error)):
                 raise
-            there, wanted = self._recover(kubeconfig, wanted), replace(wanted, again=False)
-            told = upgrade(kubeconfig, wanted, there=there)
-        return _deployed(wanted, json.loads(told))
+            there, desired = self._recover(kubeconfig, desired), replace(desired, again=False)
+            answer = upgrade(kubeconfig, desired, there=there)
+        return _read_deployed(desired, json.loads(answer))
 
-    def _read_back(self, kubeconfig: bytes, wanted: Wanted) -> Release | None:
+    def _read_back(self, kubeconfig: bytes, desired: DesiredRelease) -> Release | None:
         """Return a release that was deployed, though what Helm printed of it was too much to read.
 
         Helm prints the whole chart with it, after it has recorded the release and run its hooks. A
         Helm that was ended before that has recorded no new revision. Objects that are too large
         themselves are left out: another try would only make another revision of them.
         """
-        found = self.release(kubeconfig, wanted.namespace, wanted.name)
+        found = self.release(kubeconfig, desired.namespace, desired.name)
         if found is None or found.status != DEPLOYED or not found.ours:
             return None
-        if found.revision <= wanted.revision:
+        if found.revision <= desired.revision:
             return None
         with suppress(TooLargeError):
             found = replace(found, manifest=self.manifest(kubeconfig, found.namespace, found.name))
         return found
 
     def _test(
-        self, kubeconfig: bytes, wanted: Wanted, left: float, cancelled: Callable[[], bool]
+        self, kubeconfig: bytes, desired: DesiredRelease, left: float, cancelled: Callable[[], bool]
     ) -> None:
         """Run the tests of a release that was deployed, in the seconds that its call has left.
 
         Helm's own timeout is for each test.
         """
-        doing = f"run the tests of the release '{_place(wanted)}', which is deployed"
-        arguments = ["test", wanted.name, f"--timeout={wanted.options.timeout_seconds}s"]
+        doing = f"run the tests of the release '{_place(desired)}', which is deployed"
+        arguments = ["test", desired.name, f"--timeout={desired.options.timeout_seconds}s"]
         try:
-            given = kubeconfig, wanted.namespace, arguments, doing
+            given = kubeconfig, desired.namespace, arguments, doing
             limits = replace(self._limits, seconds=max(1.0, left), cancelled=cancelled)
             self._ask(*given, limits=limits)
         except OvertimeError as error:
             # The tests take long, not the cluster.
             raise TemporaryError(f"cannot {doing}: they took longer than {left:.0f} s") from error
 
-    def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
-        """Return the objects that `deploy` would make as YAML; change nothing."""
-        doing = f"dry-run the release '{_place(wanted)}'"
-        there = wanted.there
+    def dry_run(self, kubeconfig: bytes, desired: DesiredRelease) -> str:
+        doing = f"dry-run the release '{_place(desired)}'"
+        there = desired.there
         more = ["--dry-run=server", "--output=json"]
-        told = self._upgrade(kubeconfig, wanted, doing, more, there=there)
-        return str(json.loads(told).get("manifest") or "")
+        answer = self._upgrade(kubeconfig, desired, doing, more, there=there)
+        return str(json.loads(answer).get("manifest") or "")
 
     def _upgrade(
         self,
         kubeconfig: bytes,
-        wanted: Wanted,
+        desired: DesiredRelease,
         doing: str,
         more: Sequence[str] = (),
         *,
         there: bool,
         cancelled: Callable[[], bool] = never,
     ) -> str:
-        options = wanted.options if there or wanted.install is None else wanted.install
+        options = desired.options if there or desired.install is None else desired.install
         upgrade = ["upgrade", "--install", *upgrade_flags(options)]
-        action = ["install", "--replace"] if wanted.again else upgrade
-        arguments = [*action, wanted.name, str(wanted.archive), "--hide-notes"]
-        arguments += [*value_flags(wanted), *common_flags(options), *more]
+        action = ["install", "--replace"] if desired.again else upgrade
+        arguments = [*action, desired.name, str(desired.archive), "--hide-notes"]
+        arguments += [*value_flags(desired), *common_flags(options), *more]
         ask = partial(
             self._ask,
             kubeconfig,
-            wanted.namespace,
+            desired.namespace,
             doing=doing,
-            files=files_of(wanted),
-            limits=self._lasting(options.timeout_seconds, cancelled),
+            files=files_of(desired),
+            limits=self._extend_limits(options.timeout_seconds, cancelled),
         )
         if options.force:
             # Helm replaces objects by no server-side apply.
@@ -220,25 +224,24 @@ class HelmCharts:
                 raise
         return ask([*arguments, "--server-side=false"])
 
-    def _recover(self, kubeconfig: bytes, wanted: Wanted) -> bool:
-        """Bring a release into a state that can be upgraded; say whether there is one then."""
-        history = self._history(kubeconfig, wanted.namespace, wanted.name, _HISTORY)
+    def _recover(self, kubeconfig: bytes, desired: DesiredRelease) -> bool:
+        """Recover a release, so that it can be upgraded; return whether there is one then."""
+        history = self._history(kubeconfig, desired.namespace, desired.name, _HISTORY)
         if not history:
             return False
         status = history[-1].status
         once = [each for each in history if each.status in (DEPLOYED, _SUPERSEDED)]
-        doing = f"recover the release '{wanted.namespace}/{wanted.name}', which is {status}"
+        doing = f"recover the release '{desired.namespace}/{desired.name}', which is {status}"
         if status in _INTERRUPTED and once:
-            asked = ["rollback", wanted.name, str(once[-1].revision), "--no-hooks"]
-            self._ask(kubeconfig, wanted.namespace, asked, doing)
+            asked = ["rollback", desired.name, str(once[-1].revision), "--no-hooks"]
+            self._ask(kubeconfig, desired.namespace, asked, doing)
         elif status in _NEVER or (not once and status != DEPLOYED):
-            asked = ["uninstall", wanted.name, "--no-hooks", "--ignore-not-found"]
-            self._ask(kubeconfig, wanted.namespace, asked, doing)
+            asked = ["uninstall", desired.name, "--no-hooks", "--ignore-not-found"]
+            self._ask(kubeconfig, desired.namespace, asked, doing)
             return False
         return status != "uninstalled"
 
     def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:
-        """Uninstall a release; say whether it was there."""
         found = self.release(kubeconfig, namespace, name)
         if found is None or found.status == "uninstalled":
             return False
@@ -247,34 +250,37 @@ class HelmCharts:
         arguments += [] if how.hooks else ["--no-hooks"]
         arguments += [f"--cascade={how.propagation}"] if how.propagation else []
         doing = f"remove the release '{namespace}/{name}'"
-        limits = self._lasting(how.timeout_seconds)
+        limits = self._extend_limits(how.timeout_seconds)
         self._ask(kubeconfig, namespace, arguments, doing, limits=limits)
         return True
 
     def manifest(self, kubeconfig: bytes, namespace: str, name: str) -> str:
-        """Return the objects of a release's newest revision as YAML, without its hooks."""
         doing = f"read the release '{namespace}/{name}'"
         return self._ask(kubeconfig, namespace, ["get", "manifest", name], doing)
 
-    def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
-        """Render a chart without a cluster, as for an upgrade if its release is `there`."""
-        options = wanted.options
-        arguments = ["template", wanted.name, str(wanted.archive), "--namespace", wanted.namespace]
-        arguments += value_flags(wanted)
+    def render(self, desired: DesiredRelease, *, kubernetes: str = "") -> str:
+        options = desired.options
+        arguments = [
+            "template",
+            desired.name,
+            str(desired.archive),
+            "--namespace",
+            desired.namespace,
+        ]
+        arguments += value_flags(desired)
         arguments += [f"--kube-version={kubernetes}"] if kubernetes else []
-        arguments += ["--is-upgrade"] if wanted.there else []
+        arguments += ["--is-upgrade"] if desired.there else []
         arguments += [] if options.skip_crds else ["--include-crds"]
         arguments += ["--skip-schema-validation"] if options.skip_schema_validation else []
-        doing = f"render the chart of '{wanted.namespace}/{wanted.name}'"
-        ended = self._run(arguments, files_of(wanted), self._rendering, doing)
+        doing = f"render the chart of '{desired.namespace}/{desired.name}'"
+        ended = self._run(arguments, files_of(desired), self._rendering, doing)
         if ended.code:
             raise _failure(ended, doing)
         return ended.output.decode()
 
-    def definitions(self, wanted: Wanted) -> str:
-        """Return the CustomResourceDefinitions that a chart brings by itself, as YAML."""
-        doing = f"read the definitions of the chart of '{_place(wanted)}'"
-        ended = self._run(["show", "crds", str(wanted.archive)], {}, self._limits, doing)
+    def definitions(self, desired: DesiredRelease) -> str:
+        doing = f"read the definitions of the chart of '{_place(desired)}'"
+        ended = self._run(["show", "crds", str(desired.archive)], {}, self._limits, doing)
         if ended.code:
             raise failure(ended.errors, doing)
         return ended.output.decode()
@@ -292,7 +298,7 @@ class HelmCharts:
             raise failure(ended.errors, doing)
         return tuple(_release(namespace, name, each) for each in json.loads(ended.output.decode()))
 
-    def _lasting(self, seconds: int, cancelled: Callable[[], bool] = never) -> Limits:
+    def _extend_limits(self, seconds: int, cancelled: Callable[[], bool] = never) -> Limits:
         """Return the limits of a call in which Helm itself may wait so many seconds."""
         longest = max(self._limits.seconds, seconds + _SLACK)
         return replace(self._limits, seconds=longest, cancelled=cancelled)
@@ -349,25 +355,23 @@ class HelmCharts:
                     home=home,
                 )
             refuse_killed(ended, limits, doing)
-        except TooLargeError as error:
-            raise TooLargeError(f"cannot {doing}: {error}") from error
-        except OvertimeError as error:
-            raise OvertimeError(f"cannot {doing}: {error}") from error
+        except (TooLargeError, OvertimeError) as error:
+            raise type(error)(f"cannot {doing}: {error}") from error
         return ended
 
 
-def _deployed(wanted: Wanted, told: dict[str, Any]) -> Release:
-    about = told["chart"]["metadata"]
+def _read_deployed(desired: DesiredRelease, answer: dict[str, Any]) -> Release:
+    about = answer["chart"]["metadata"]
     return Release(
-        wanted.name,
-        wanted.namespace,
-        int(told["version"]),
-        str(told["info"]["status"]),
+        desired.name,
+        desired.namespace,
+        int(answer["version"]),
+        str(answer["info"]["status"]),
         str(about["name"]),
         str(about["version"]),
         ours=True,
         # A chart may write nothing but hooks.
-        manifest=str(told.get("manifest") or ""),
+        manifest=str(answer.get("manifest") or ""),
     )
 
 
@@ -378,18 +382,18 @@ def _failure(ended: Ended, doing: str) -> BellhopError:
     return failure(ended.errors, doing)
 
 
-def _place(wanted: Wanted) -> str:
-    return f"{wanted.namespace}/{wanted.name}"
+def _place(desired: DesiredRelease) -> str:
+    return f"{desired.namespace}/{desired.name}"
 
 
-def _release(namespace: str, name: str, told: dict[str, object]) -> Release:
-    chart, _, version = _split(str(told["chart"]))
-    return Release(name, namespace, int(str(told["revision"])), str(told["status"]), chart, version)
+def _release(namespace: str, name: str, answer: dict[str, Any]) -> Release:
+    chart, _, version = _split(str(answer["chart"]))
+    return Release(name, namespace, int(answer["revision"]), answer["status"], chart, version)
 
 
-def _split(told: str) -> tuple[str, str, str]:
+def _split(answer: str) -> tuple[str, str, str]:
     """Split `demo-chart-1.2.3-rc.1` into its name and version: that begins with a digit."""
-    for at, letter in enumerate(told):
-        if letter == "-" and told[at + 1 : at + 2].isdigit():
-            return told[:at], "-", told[at + 1 :]
-    return told, "", ""
+    for at, letter in enumerate(answer):
+        if letter == "-" and answer[at + 1 : at + 2].isdigit():
+            return answer[:at], "-", answer[at + 1 :]
+    return answer, "", ""

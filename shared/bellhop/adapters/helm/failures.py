@@ -23,13 +23,13 @@ _LONGEST = 600
 _MISSING = re.compile(r"release: not found")
 
 _STUCK = re.compile(r"another operation \(.*\) is in progress|has no deployed releases")
-"""What Helm says to an upgrade of a release of which an operation was interrupted."""
+"""Helm's error for an upgrade of a release whose last operation was interrupted."""
 
 _UNAPPLIED = re.compile(
     r"associative list with keys has an element that omits key field"
     r"|failed to create (typed patch object|manager for existing fields)"
 )
-"""What API servers before 1.21 say to a server-side apply of what they take otherwise."""
+"""Errors of API servers before 1.21 for a server-side apply of objects that they take otherwise."""
 
 _MEMORY = re.compile(r"runtime: (out of memory|cannot allocate)|failed to reserve memory")
 """The words with which Go's runtime ends a program that gets no more memory."""
@@ -84,7 +84,7 @@ def refuse_killed(ended: Ended, limits: Limits, doing: str) -> None:
     """See that Helm was not killed, of which it says nothing itself.
 
     Raises:
-        InvalidError: it wanted more memory than it may have.
+        InvalidError: it needed more memory than it may have.
         TemporaryError: somebody, or the kernel, killed it.
     """
     if ended.code and _MEMORY.search(ended.errors):
@@ -110,6 +110,6 @@ def failure(errors: str, doing: str) -> BellhopError:
 
 def _sentence(errors: str) -> str:
     """Return what follows the last `Error:`, on one line and not without end."""
-    _, _, told = _PATH.sub("the values", errors).rpartition("Error: ")
-    said = "; ".join(line.strip() for line in told.splitlines() if line.strip())
+    _, _, message = _PATH.sub("the values", errors).rpartition("Error: ")
+    said = "; ".join(line.strip() for line in message.splitlines() if line.strip())
     return (said[:_LONGEST] + "…" if len(said) > _LONGEST else said) or "Helm says nothing"

@@ -1,27 +1,27 @@
-"""Spells what a profile wants of a release as Helm's flags, and as the files that they name."""
+"""Helm's flags for a desired release, and the files that they name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from bellhop.adapters.helm.plugin import CHANGES, NAME, OBJECTION, changes_of
-from bellhop.ports.charts import OUR_LABEL, Wanted
+from bellhop.ports.charts import OUR_LABEL, DesiredRelease
 from bellhop.state.chart import Options
 
 
-def files_of(wanted: Wanted) -> dict[str, bytes]:
+def files_of(desired: DesiredRelease) -> dict[str, bytes]:
     """Return what Helm and its plugin read: the values, and what is changed of the objects."""
-    files = {f"values-{number}": text.encode() for number, text in enumerate(wanted.values)}
-    if not wanted.changes:
+    files = {f"values-{number}": text.encode() for number, text in enumerate(desired.values)}
+    if not desired.changes:
         return files
-    return {**files, CHANGES: changes_of(wanted), OBJECTION: b""}
+    return {**files, CHANGES: changes_of(desired), OBJECTION: b""}
 
 
-def value_flags(wanted: Wanted) -> Iterator[str]:
+def value_flags(desired: DesiredRelease) -> Iterator[str]:
     """Yield the flags that name those files."""
-    for number, _ in enumerate(wanted.values):
+    for number, _ in enumerate(desired.values):
         yield from ("--values", f"{{values-{number}}}")
-    if wanted.changes:
+    if desired.changes:
         yield f"--post-renderer={NAME}"
 
 

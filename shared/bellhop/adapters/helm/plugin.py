@@ -19,11 +19,11 @@ from bellhop.core.allow import ReleaseAllow
 from bellhop.core.structs import read_struct
 from bellhop.documents.document import dump, read_documents
 from bellhop.errors import BellhopError, InvalidError
-from bellhop.ports.charts import Wanted
+from bellhop.ports.charts import DesiredRelease
 from bellhop.rendering.allow_limits import NotAllowedError, refuse_charted
 from bellhop.rendering.patches.patch import patched
 from bellhop.rendering.patches.texts import patches_of
-from bellhop.state.record import PatchText
+from bellhop.state.content import PatchText
 
 NAME = "bellhop"
 CHANGES, OBJECTION = "changes", "objection"
@@ -51,7 +51,7 @@ ENVIRONMENT = {
     _OBJECTION: f"{{{OBJECTION}}}",
     "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
 }
-"""What the plugin is found by, and finds what it is to do."""
+"""Variables by which Helm finds the plugin, and the plugin its changes."""
 
 
 class _Changes(msgspec.Struct, frozen=True):
@@ -61,26 +61,26 @@ class _Changes(msgspec.Struct, frozen=True):
     allow: ReleaseAllow | None = None
 
 
-def changes_of(wanted: Wanted) -> bytes:
-    """Return what the plugin is to change, for itself to read."""
-    patches = tuple(wanted.patches)
-    changes = _Changes(patches, wanted.labels, wanted.annotations, wanted.allow)
+def changes_of(desired: DesiredRelease) -> bytes:
+    """Return the changes that the plugin makes, in its own format."""
+    patches = tuple(desired.patches)
+    changes = _Changes(patches, desired.labels, desired.annotations, desired.allow)
     return msgspec.json.encode(changes)
 
 
-def changed(manifest: str, told: bytes) -> str:
-    """Return the objects of a chart with all that is to be changed.
+def apply_changes(manifest: str, changes_json: bytes) -> str:
+    """Return the objects of a chart with all changes.
 
     Raises:
         InvalidError: a patch does not fit an object that it is for, or the chart writes no YAML.
         NotAllowedError: the release may not have one of the objects.
     """
-    changes = read_struct(json.loads(told), _Changes)
+    changes = read_struct(json.loads(changes_json), _Changes)
     # As an API server reads it: to other readers of YAML 12:30 is a number, and 1e3 a text.
     read = read_documents(manifest, source="the chart", expand_lists=False, repeats=True)
     documents = [each.data for each in read if isinstance(each.data, dict)]
     patches = [patch for text in changes.patches for patch in patches_of(text)]
-    made = [_dressed(each, changes) for each in patched(documents, patches)]
+    made = [_add_metadata(each, changes) for each in patched(documents, patches)]
     if changes.allow:
         refuse_charted(changes.allow, made)
     return "---\n".join(map(dump, made))
@@ -92,7 +92,7 @@ def objection(doing: str, wrote: bytes) -> BellhopError:
     return NotAllowedError(why) if is_denied else InvalidError(f"cannot {doing}: {why}")
 
 
-def _dressed(manifest: Mapping[str, Any], changes: _Changes) -> dict[str, Any]:
+def _add_metadata(manifest: Mapping[str, Any], changes: _Changes) -> dict[str, Any]:
     metadata = dict(manifest.get("metadata") or {})
     for part, added in (("labels", changes.labels), ("annotations", changes.annotations)):
         if added:
@@ -101,10 +101,10 @@ def _dressed(manifest: Mapping[str, Any], changes: _Changes) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Change what Helm gives; what is wrong goes into a file, since Helm repeats none of it."""
-    told = Path(os.environ[_VARIABLE]).read_bytes()
+    """Change the objects from Helm; an error goes into a file, since Helm does not repeat it."""
+    changes_json = Path(os.environ[_VARIABLE]).read_bytes()
     try:
-        sys.stdout.write(changed(sys.stdin.read(), told))
+        sys.stdout.write(apply_changes(sys.stdin.read(), changes_json))
     except BellhopError as error:
         refusal = json.dumps([isinstance(error, NotAllowedError), str(error)])
         Path(os.environ[_OBJECTION]).write_text(refusal)

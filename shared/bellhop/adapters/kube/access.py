@@ -3,11 +3,11 @@
 One client for each cluster is kept, with its connections and its discovery, and the secret is read
 only when there is reason to: the version that a cluster's record names is another one than that
 of the client, or the API server stops accepting the credentials, so that neither a cluster that
-was registered anew nor a rotated token costs a failure. Who names no version is given a client
-whose secret was read within the last minute. The client is replaced only if the content changed.
+was registered again nor a rotated token costs a failure. Without a version the client's secret
+was read within the last minute. The client is replaced only if the content changed.
 
-A token that was made, and not stored, is made anew when it is refused: before the credentials are
-read again, whoever makes them is told which these were.
+A generated token that is refused is generated again: before the credentials are read again, their
+maker is called with the refused ones.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from bellhop.adapters.kube.transport import user_of
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
 from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import InvalidError, MissingError
-from bellhop.ports.secrets import Secrets
+from bellhop.ports.store import Secrets
 
 FRESH_SECONDS = 60
 # How often a doubt may send us to the secret store, which bills each read, or have a token made.
 _DOUBT_SECONDS = 5
-# A sweep or a profile for all of a fleet walks through its clusters in order: where fewer are kept
-# than there are, none is ever found. One takes some twenty kilobytes; connections have a bound of
+# A resync or a profile for all of a fleet takes its clusters in order: a smaller cache would never
+# have a hit. One takes some twenty kilobytes; connections have a bound of
 # their own.
 _KEPT = 8192
 
 Refused = Callable[[str, str], object]
-"""Tells who makes the credentials of a cluster that it has refused this token."""
+"""Reports to the maker of a cluster's credentials that the cluster has refused this token."""
 
 
 @dataclass(slots=True)
@@ -73,24 +73,11 @@ class KubeAccess:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def open(self, cluster: str, *, version: str = "", account: str = "") -> KubeClient:
-        """Return a client for the cluster `namespace/name`; clients are shared between threads.
-
-        One for an `account` is none that is kept: it has the connections of the cluster's own.
-
-        Raises:
-            MissingError: the cluster has no stored credentials.
-            InvalidError: what is stored is not a kubeconfig that is taken.
-        """
+        """Return a client; one for an `account` is not cached, and shares the connections."""
         client = self._open(cluster, version)
         return client.acting_as(account) if account else client
 
     def kubeconfig(self, cluster: str, *, version: str = "", account: str = "") -> bytes:
-        """Return how another program gets into a cluster: JSON, and secret.
-
-        Raises:
-            MissingError: the cluster has no stored credentials.
-            InvalidError: what is stored is not a kubeconfig that is taken.
-        """
         document = self._open(cluster, version).kubeconfig.to_dict()
         if account:
             document["users"][0]["user"]["as"] = user_of(account)
@@ -98,7 +85,7 @@ class KubeAccess:
 
     def _open(self, cluster: str, version: str) -> KubeClient:
         entry = self._entry(cluster)
-        with entry.lock:  # Threads that want one cluster wait for one of them to read its secret.
+        with entry.lock:  # Threads that need one cluster wait for one of them to read its secret.
             if entry.client is not None and self._fresh(entry, version):
                 return entry.client
             kubeconfig = self._read(cluster)
@@ -125,7 +112,7 @@ class KubeAccess:
         return version == entry.sought and age < _DOUBT_SECONDS
 
     def forget(self, cluster: str) -> None:
-        """Drop the client of a cluster that was registered anew or is no longer registered."""
+        """Drop the client of a cluster that was registered again or is no longer registered."""
         with self._lock:
             entry = self._entries.pop(cluster, None)
         if entry is not None:

@@ -1,20 +1,20 @@
-"""Server-side apply to just what is meant, and how to get past API servers that refuse that.
+"""Server-side apply with preconditions, and a way around API servers that refuse these wrongly.
 
-One life of an object is meant by its uid, which an API server takes for a change of it wherever
-another is there. Where none is to be there it is given a resourceVersion that none can have: what
-is new has no use for it. By both one version of a life is meant, where somebody else who may write
-it, too, might do so just now.
+The uid in an apply is the precondition that just this object is there: an API server refuses to
+change it. A resourceVersion that no object can have is the precondition that none is there, since
+a new object does not need it. Both together name one version of one object, for objects that other
+writers may change at the same time.
 
-Some servers refuse either though just that is there which is meant: up to 1.22 of a new Service,
-and API servers behind an APIService, which keep their objects in ways of their own. So who is
-refused looks, and tries once more without what was refused:
+Some servers refuse a precondition that holds: up to 1.22 that of a new Service, and API servers
+behind an APIService, which store their objects in ways of their own. So after a refusal the object
+is read, and applied once more without the refused precondition:
 
     apply, where none is ─► refused ─► GET: none is there  ─► apply, wherever
                                        GET: one is there   ─► 409, whatever it was refused with
-                                       GET: who can tell?  ─► refused, as before
+                                       GET: no answer      ─► refused, as before
 
-Only there may what somebody makes between the read and the second try be written over. Of a kind
-that was refused so, and then taken, the next new object is looked for at once.
+Only there may an object that somebody creates between the read and the second try be overwritten.
+After such a refusal, the next new object of that kind is read first.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _DOUBTED = frozenset(
         HTTPStatus.INTERNAL_SERVER_ERROR,
     }
 )
-"""With what servers refuse a condition that they cannot take, beside ones that do not hold."""
-# Written by the API server alone: refused in an apply, or turning it into an optimistic write.
+"""Codes with which servers refuse a precondition, whether it fails or they do not support it."""
+# Written only by the API server: refused in an apply, or turning it into an optimistic write.
 _STRIPPED = {"managedFields", "resourceVersion", "uid", "creationTimestamp"}
 
 _SOME = "unknown"
@@ -52,14 +52,14 @@ _ANOTHER = Refusal(HTTPStatus.CONFLICT, "Conflict", "what is there is not what w
 
 
 class Life(NamedTuple):
-    """One life of an object, in one version; both are empty where none is there."""
+    """The uid and version of an object; both are empty if there is none."""
 
     uid: str = ""
     version: str = ""
 
 
 Doubted = set[tuple[str, str]]
-"""The kinds of which a server refused a new object for its condition alone, by API version."""
+"""Kinds of which a server refused a new object only for its precondition, by API version."""
 
 
 def apply(
@@ -67,7 +67,7 @@ def apply(
 ) -> Any:
     """Send one apply to the object's `path`; return the object, or the `Refusal`.
 
-    What it learns of the server is added to `doubted`.
+    A kind that the server refuses wrongly is added to `doubted`.
     """
     answer, body = _to_one_life(transport, path, body, call, doubted, dry_run=dry_run)
 
@@ -102,7 +102,7 @@ def _to_one_life(
         return refusal or _send(transport, path, body, call, dry_run=dry_run), body
     if not _is_meant(there, body["metadata"]):
         return _ANOTHER, body
-    body = {**body, "metadata": _without(body["metadata"], _CONDITIONS)}
+    body = {**body, "metadata": _drop_fields(body["metadata"], _CONDITIONS)}
     answer = _send(transport, path, body, call, dry_run=dry_run)
     if refusal and "resourceVersion" in refusal.message and not isinstance(answer, Refusal):
         # In so many words: who stumbled once for another reason can take the next condition.
@@ -116,7 +116,7 @@ def applicable(manifest: Manifest, namespace: str, uid: str | None, version: str
     It is for the life of the object that has this `uid`; for none that is there if it is empty. Of
     a life it is for this `version`, or for any.
     """
-    metadata = _without(manifest.get("metadata") or {}, _STRIPPED)
+    metadata = _drop_fields(manifest.get("metadata") or {}, _STRIPPED)
     metadata.pop("namespace", None)
     if namespace:
         metadata["namespace"] = namespace
@@ -126,10 +126,22 @@ def applicable(manifest: Manifest, namespace: str, uid: str | None, version: str
     return with_protocols({**manifest, "metadata": metadata})
 
 
-def _send(transport: Sends, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
+def make_status_request(path: str, manifest: Manifest, namespace: str, uid: str) -> Request:
+    """Return the request that applies the status of one life of an object, and nothing else."""
+    part = {each: manifest[each] for each in ("apiVersion", "kind", "status")}
+    part["metadata"] = {"name": manifest["metadata"]["name"]}
+    return make_request(path, applicable(part, namespace, uid))
+
+
+def make_request(path: str, body: Manifest, *, dry_run: bool = False) -> Request:
+    """Return the request of an apply, which takes over the fields of other managers."""
     query = {"fieldManager": MANAGER, "force": "true"}
     query |= {"dryRun": "All"} if dry_run else {}
-    return transport.ask(Request("PATCH", path, query, body, _APPLY), call)
+    return Request("PATCH", path, query, body, _APPLY)
+
+
+def _send(transport: Sends, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
+    return transport.ask(make_request(path, body, dry_run=dry_run), call)
 
 
 def _may_be_conditional(refusal: Refusal, body: Manifest) -> bool:
@@ -146,7 +158,7 @@ def _may_be_conditional(refusal: Refusal, body: Manifest) -> bool:
 
 
 def _look(transport: Sends, path: str, body: Manifest, call: Call) -> Life | Refusal:
-    """Read which life is there, in which version; the `Refusal` if nobody can tell."""
+    """Read the uid and version of the object; return the `Refusal` if they are unknown."""
     live = transport.ask(Request("GET", path), call)
     if not isinstance(live, Refusal):
         metadata = live.get("metadata") if isinstance(live, dict) else None
@@ -161,5 +173,5 @@ def _is_meant(there: Life, metadata: Manifest) -> bool:
     return there.uid == (metadata.get("uid") or "") and version in {_NO_VERSION, there.version}
 
 
-def _without(metadata: Manifest, fields: Collection[str]) -> Manifest:
+def _drop_fields(metadata: Manifest, fields: Collection[str]) -> Manifest:
     return {key: value for key, value in metadata.items() if key not in fields}

@@ -59,7 +59,7 @@ def resolve(server: Server, answer: Any, body: Manifest) -> Any:
         if not is_writable(live) or not _is_same(live["metadata"], body["metadata"]):
             break
         metadata = live["metadata"]
-        owners = _handed_over(live, body, causes)
+        owners = _hand_over(live, body, causes)
         if owners == metadata.get("managedFields"):
             break
         version = metadata["resourceVersion"]
@@ -88,7 +88,7 @@ def _causes(refusal: Refusal) -> Iterator[_Cause]:
             yield _Cause(steps, reason == _DUPLICATE, _UNION in message)
 
 
-def _handed_over(live: Manifest, body: Manifest, causes: Iterable[_Cause]) -> list[Manifest]:
+def _hand_over(live: Manifest, body: Manifest, causes: Iterable[_Cause]) -> list[Manifest]:
     """Return the managers of an object after what contradicts an apply became ours."""
     owners: list[Manifest] = copy.deepcopy(live["metadata"].get("managedFields") or [])
     ours = {"manager": MANAGER, "operation": "Apply", "apiVersion": body["apiVersion"]}
@@ -99,12 +99,12 @@ def _handed_over(live: Manifest, body: Manifest, causes: Iterable[_Cause]) -> li
             fields: Any = owner.get("fieldsV1")
             if owner is mine:
                 continue
-            for path in list(_contradicting(fields, live, body, cause.steps, cause)):
+            for path in list(_find_contradictions(fields, live, body, cause.steps, cause)):
                 _move(path, fields, made["fieldsV1"])
     return owners if mine or not made["fieldsV1"] else [*owners, made]
 
 
-def _contradicting(
+def _find_contradictions(
     fields: Any, live: Any, ours: Any, steps: Steps, cause: _Cause
 ) -> Iterator[Path]:
     """Yield the fields of another manager that contradict ours at what a refusal names.
@@ -122,7 +122,7 @@ def _contradicting(
         return
     if rest:
         if name in fields and step in ours:
-            below = _contradicting(fields[name], live.get(step), ours[step], rest, cause)
+            below = _find_contradictions(fields[name], live.get(step), ours[step], rest, cause)
             yield from ((name, *path) for path in below)
     elif step not in ours:
         yield from (each for each in [(name,)] if name in fields)
@@ -137,16 +137,16 @@ def _entries(fields: Manifest, live: Any, ours: Any, rest: Steps, cause: _Cause)
     if not rest:
         return
     lives, mines = _Entries(live), _Entries(ours)
-    taken = {_text(_at(each, rest)) for each in ours} if cause.duplicate else set()
+    taken = {_text(_get(each, rest)) for each in ours} if cause.duplicate else set()
     for name in fields:
         key = _key(name)
         there = lives.find(key) if key else None
         if not key or not there:
             continue
         if mine := mines.find(key):
-            below = _contradicting(fields[name], there, mine, rest, cause)
+            below = _find_contradictions(fields[name], there, mine, rest, cause)
             yield from ((name, *path) for path in below)
-        elif _text(_at(there, rest)) in taken:
+        elif _text(_get(there, rest)) in taken:
             yield (name,)
 
 
@@ -170,7 +170,6 @@ class _Entries:
         self._found: dict[Path, dict[Path, dict[str, tuple[int, Mapping[str, Any]]]]] = {}
 
     def find(self, key: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the first entry of a key."""
         names = tuple(key)
         if names not in self._found:
             self._found[names] = self._read(names)
@@ -199,7 +198,7 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def _at(tree: Any, steps: Steps) -> Any:
+def _get(tree: Any, steps: Steps) -> Any:
     for step in steps:
         tree = tree.get(step) if isinstance(tree, Mapping) else None
     return tree

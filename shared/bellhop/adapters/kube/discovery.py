@@ -1,11 +1,13 @@
-"""Which kinds an API server serves and under which path; asked one group version at a time.
+"""Kinds that an API server serves, and their paths; asked for one group version at a time.
 
-What it says is checked before it becomes a path, a right or a rule: names that Kubernetes itself
-would not take are passed over.
+Names that Kubernetes itself would not accept are ignored, before they become a path, a right or a
+rule. Results are kept in memory for as long as their client lives. An unknown kind is asked for
+each time, so that a new CRD is found; the client forgets a result that turns out wrong.
 
-Kept in memory for as long as its client lives; of the kinds that are everywhere the same nobody is
-asked before one turns out wrong. What is not known is asked again each time, so that a new CRD is
-found; what turned out wrong is forgotten by the client.
+Built-in kinds are known without a request. Their groups belong to Kubernetes, so that no CRD of a
+user can serve them otherwise, and in these versions neither their plural nor their scope nor their
+subresources have ever changed. One that a cluster does not serve answers 404, and is then asked for
+like any other.
 """
 
 from __future__ import annotations
@@ -16,12 +18,51 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
-from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.adapters.kube.errors import refusal_error
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.core.gvk import GVK, Resource
 from bellhop.errors import UnreachableError
+
+_NAMESPACED = {
+    "v1": """ConfigMap=configmaps Endpoints=endpoints LimitRange=limitranges Secret=secrets
+        PersistentVolumeClaim=persistentvolumeclaims/status ResourceQuota=resourcequotas/status
+        Service=services/proxy/status""",
+    "apps/v1": """DaemonSet=daemonsets/status Deployment=deployments/scale/status
+        ReplicaSet=replicasets/scale/status StatefulSet=statefulsets/scale/status""",
+    "batch/v1": "Job=jobs/status",
+    "networking.k8s.io/v1": "Ingress=ingresses/status",
+    "rbac.authorization.k8s.io/v1": "Role=roles RoleBinding=rolebindings",
+}
+_OF_THE_CLUSTER = {
+    "v1": "Namespace=namespaces/finalize/status",
+    "admissionregistration.k8s.io/v1": """
+        MutatingWebhookConfiguration=mutatingwebhookconfigurations
+        ValidatingWebhookConfiguration=validatingwebhookconfigurations""",
+    "apiextensions.k8s.io/v1": "CustomResourceDefinition=customresourcedefinitions/status",
+    "networking.k8s.io/v1": "IngressClass=ingressclasses",
+    "rbac.authorization.k8s.io/v1": """ClusterRole=clusterroles
+        ClusterRoleBinding=clusterrolebindings""",
+    "scheduling.k8s.io/v1": "PriorityClass=priorityclasses",
+    "storage.k8s.io/v1": "StorageClass=storageclasses",
+}
+
+
+def _read(api_version: str, entry: str, *, namespaced: bool) -> Resource:
+    kind, _, path = entry.partition("=")
+    plural, *subresources = path.split("/")
+    gvk = GVK.parse(api_version, kind)
+    return Resource(gvk, plural, namespaced=namespaced, subresources=tuple(subresources))
+
+
+BUILT_IN = {
+    resource.gvk: resource
+    for namespaced, versions in ((True, _NAMESPACED), (False, _OF_THE_CLUSTER))
+    for api_version, entries in versions.items()
+    for entry in entries.split()
+    for resource in (_read(api_version, entry, namespaced=namespaced),)
+}
+
 
 _GROUP = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?)?")
 _VERSION = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -91,7 +132,7 @@ class Discovery:
         if not isinstance(entries, list):
             raise UnreachableError(f"{call}: the answer is not a list of versions")
         preferred = answer.get("preferredVersion")
-        # The core group lists versions by name alone, others with the group in front.
+        # The core group lists versions by name only, others with the group in front.
         names = [e.get("version") if isinstance(e, dict) else e for e in (preferred, *entries)]
         found = [name for name in names if isinstance(name, str) and _VERSION.fullmatch(name)]
         return list(dict.fromkeys(found))[:_MOST_VERSIONS]

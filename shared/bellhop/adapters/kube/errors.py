@@ -1,6 +1,6 @@
-"""What an API server and urllib3 report, as Bellhop's own errors.
+"""Errors of API servers and urllib3 as Bellhop's own, in one table.
 
-The one table from foreign to ours. API servers answer with a `Status`; its words help the person
+ API servers answer with a `Status`; its words help the person
 who wrote the manifest and are kept, cut short, except for Secrets: there they may quote the data.
 """
 
@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 import urllib3.exceptions as http
 
-from bellhop.adapters.egress.failures import HAPPENED
+from bellhop.adapters.egress.answer import HAPPENED
 from bellhop.adapters.kube.old_servers import is_refused_manifest
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.errors import (
@@ -74,12 +74,12 @@ TRANSPORT: dict[type[Exception], tuple[type[BellhopError], str]] = {
 
 def transport_error(exc: Exception, call: Call) -> BellhopError:
     """Map a failure that no API server answered."""
-    error = _unanswered(exc, call)
+    error = _unanswered_error(exc, call)
     error.context["plain"] = str(error)
     return error
 
 
-def _unanswered(exc: Exception, call: Call) -> BellhopError:
+def _unanswered_error(exc: Exception, call: Call) -> BellhopError:
     if isinstance(exc, http.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(exc):
         # Temporary: while an authority is replaced, the stored one is behind for a moment.
         return UntrustedError(
@@ -98,12 +98,12 @@ def _unanswered(exc: Exception, call: Call) -> BellhopError:
 
 def refusal_error(refusal: Refusal, call: Call) -> BellhopError:
     """Map what an API server answered; the context has it `plain`, without a word of its."""
-    error = _mapped(refusal, call, _words(refusal, call))
-    error.context["plain"] = str(_mapped(refusal, call, _outline(refusal)))
+    error = _map(refusal, call, _words(refusal, call))
+    error.context["plain"] = str(_map(refusal, call, _outline(refusal)))
     return error
 
 
-def _mapped(refusal: Refusal, call: Call, words: str) -> BellhopError:
+def _map(refusal: Refusal, call: Call, words: str) -> BellhopError:
     code = refusal.code
     if code == HTTPStatus.UNAUTHORIZED:
         return UnauthorizedError(
@@ -113,7 +113,7 @@ def _mapped(refusal: Refusal, call: Call, words: str) -> BellhopError:
             " try them with kubectl, and give a kubeconfig whose user it knows",
         )
     if code == HTTPStatus.FORBIDDEN:
-        return _forbidden(refusal, call, words)
+        return _forbidden_error(refusal, call, words)
     if code == HTTPStatus.NOT_FOUND:
         return _not_found(refusal, call, words)
     if code == HTTPStatus.CONFLICT:
@@ -154,11 +154,11 @@ def _outline(refusal: Refusal) -> str:
     reason = refusal.reason if refusal.reason in _REASONS else ""
     fields = {_FIELD.match(str(cause.get("field"))) for cause in refusal.causes()}
     known = sorted({found[1] for found in fields if found})
-    told = ", ".join(filter(None, [reason, *known]))
-    return f": {told}" if told else ""
+    listed = ", ".join(filter(None, [reason, *known]))
+    return f": {listed}" if listed else ""
 
 
-def _forbidden(refusal: Refusal, call: Call, words: str) -> BellhopError:
+def _forbidden_error(refusal: Refusal, call: Call, words: str) -> BellhopError:
     if any(c.get("reason") == "NamespaceTerminating" for c in refusal.causes()):
         return StaleError(
             f"{call}: namespace '{call.namespace}' is being deleted; try again once it is gone"
@@ -169,14 +169,14 @@ def _forbidden(refusal: Refusal, call: Call, words: str) -> BellhopError:
             f"{call}: Bellhop's credentials there may not act for {who}, whose rights count; grant"
             " them the verb impersonate on serviceaccounts, or register the cluster with others"
         )
-    whom = who if refusal.account else "Bellhop's credentials there"
+    subject = who if refusal.account else "Bellhop's credentials there"
     if _UNREASONED.search(refusal.message):
         return DeniedError(
-            f"{call}: it is not there, and {whom} may not create it; grant the verb create, too"
+            f"{call}: it is not there, and {subject} may not create it; grant the verb create, too"
         )
     if _ESCALATION in refusal.message:
         return DeniedError(
-            f"{call}{words}; nobody may grant what he may not do himself: give {whom} these"
+            f"{call}{words}; nobody may grant what he may not do himself: give {subject} these"
             " rights, or the verbs escalate and bind on roles and clusterroles"
         )
     cure = f"; the rights of {who} count: grant it this one" if refusal.account else ""
@@ -203,7 +203,7 @@ def _fails(code: int) -> bool:
 
 
 def _exceeds_etcd(refusal: Refusal) -> bool:
-    """Tell the 500s that are too large an object: smaller than a request may be, not a record."""
+    """Return whether a 500 is about an object too large for etcd, though a request may have it."""
     return _fails(refusal.code) and any(
         words in refusal.message
         for words in ("larger than max", "request is too large", "request too large")

@@ -1,9 +1,9 @@
-"""What only API servers up to Kubernetes 1.20 need; with the last of them this module goes.
+"""Workarounds for API servers up to Kubernetes 1.20; with the last of them this module goes.
 
 Up to 1.20 an apply that drops the last key of a map of a custom resource leaves `null` where the
 map was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
 (another's would have kept it alive), so that it is taken out whole. The API server would still
-make a `null` of what it remembers as applied by us and finds gone; that memory goes too.
+make a `null` of fields that it remembers as applied by us and misses; that memory goes too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Server(NamedTuple):
 
 
 def is_refused_manifest(refusal: Refusal) -> bool:
-    """Tell the 500s that are a refusal: up to 1.20 a manifest's wrong field is answered so."""
+    """Return whether a 500 is a refusal: up to 1.20 a wrong field of a manifest gets one."""
     return refusal.message.startswith(("failed to create typed patch object", "failed to convert"))
 
 
@@ -57,7 +57,7 @@ def clear_nulls(server: Server, answer: Any, body: Manifest, *, dry_run: bool) -
     Any other answer is returned as it is.
     """
     for _ in range(_CLEARINGS):
-        fields = _left_null(answer) if isinstance(answer, Refusal) else []
+        fields = _find_nulls(answer) if isinstance(answer, Refusal) else []
         if not fields:
             break
         live = server.read()
@@ -66,13 +66,13 @@ def clear_nulls(server: Server, answer: Any, body: Manifest, *, dry_run: bool) -
             break
         if dry_run:
             return _preview(server, body, live=live, paths=paths)
-        if isinstance(server.merge(_clearing(live, paths)), Refusal):
+        if isinstance(server.merge(_clear(live, paths)), Refusal):
             break
         answer = server.apply(body)
     return answer
 
 
-def _left_null(refusal: Refusal) -> list[str]:
+def _find_nulls(refusal: Refusal) -> list[str]:
     """Return the fields that the defect left null; none if anything else is wrong as well."""
     causes = refusal.causes() if refusal.code == _UNPROCESSABLE else []
     if not all(str(cause.get("message", "")).endswith(_LEFT_NULL) for cause in causes):
@@ -108,7 +108,7 @@ def _path(live: Any, field: str) -> Path:
     return []
 
 
-def _clearing(live: Manifest, paths: list[Path]) -> Manifest:
+def _clear(live: Manifest, paths: list[Path]) -> Manifest:
     """Make the merge patch that takes these maps out of exactly this state of the object."""
     metadata = live["metadata"]
     owners = copy.deepcopy(metadata.get("managedFields") or [])
@@ -126,18 +126,18 @@ def _preview(server: Server, body: Manifest, *, live: Manifest, paths: list[Path
     """Dry-run the apply with those maps as they are, then show them as they would be."""
     padded = copy.deepcopy(body)
     for field in paths:
-        _put(padded, field, _at(live, field))
+        _put(padded, field, _get(live, field))
     answer = server.apply(padded)
     if not isinstance(answer, Refusal):
         for field in paths:
             _drop(answer, field)
-            wanted = _at(body, field)
-            if wanted is not None:
-                _put(answer, field, wanted)
+            desired = _get(body, field)
+            if desired is not None:
+                _put(answer, field, desired)
     return answer
 
 
-def _at(tree: Any, path: Path) -> Any:
+def _get(tree: Any, path: Path) -> Any:
     for key in path:
         tree = tree.get(key) if isinstance(tree, dict) else None
     return tree

@@ -1,7 +1,7 @@
 """Whether an API server answers at all, asked before anything else is after a silence.
 
 A call may take long for good reasons: a slow webhook, a large list. A server that is not there at
-all takes as long as one is patient. So who has not been heard of for a while is greeted first,
+all takes as long as one is patient. So a server that was silent for a while is greeted first,
 with little patience; threads that come meanwhile wait for that one greeting.
 """
 
@@ -27,31 +27,31 @@ class Greeting:
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._heard = -math.inf
+        self._answered_at = -math.inf
         self._failed = -math.inf
 
     @property
     def is_due(self) -> bool:
         """Say whether the server was silent for so long that it is to be greeted."""
-        return self._seconds() - self._heard >= QUIET_SECONDS
+        return self._seconds() - self._answered_at >= QUIET_SECONDS
 
-    def heard(self) -> None:
+    def answered(self) -> None:
         """Note that the server has answered something."""
-        self._heard = self._seconds()
+        self._answered_at = self._seconds()
 
     def missed(self) -> None:
         """Note that a call was not answered: the next one begins with a greeting."""
-        self._heard = -math.inf
+        self._answered_at = -math.inf
 
     def exchange(self, greet: Callable[[], None], again: Callable[[], UnreachableError]) -> None:
-        """Greet a server that was silent, once for all threads that want to.
+        """Greet a server that was silent, once for all threads that need it.
 
         Raises:
             UnreachableError: it does not answer, as `greet` says, or as `again` where another
                 thread has just found that out.
         """
         begun = self._seconds()
-        if begun - self._heard < QUIET_SECONDS:
+        if begun - self._answered_at < QUIET_SECONDS:
             return
         with self._lock:
             if not self.is_due:
@@ -63,4 +63,4 @@ class Greeting:
             except UnreachableError:
                 self._failed = self._seconds()
                 raise
-            self.heard()
+            self.answered()

@@ -1,8 +1,13 @@
-"""An API server's answer that is no success, and the call that it answers."""
+"""An API server's answer that is no success, and the call that it answers.
+
+The decoder recurses, and fails on the whole of an answer where one object is nested some thousand
+levels deep: a custom resource may be. The rest is enough to identify the object.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from http import HTTPStatus
@@ -10,11 +15,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from bellhop.core.digest import DEEPEST
+
 _LONGEST_DELAY = 3600
 
 
 class Call(Struct, frozen=True):
-    """What is being done, for messages: `cannot apply Service 'default/web' on cluster 'a/b'`."""
+    """An operation, for messages: `cannot apply Service 'default/web' on cluster 'a/b'`."""
 
     cluster: str
     doing: str
@@ -39,7 +46,7 @@ class Refusal(Struct, frozen=True):
 
     @classmethod
     def read(cls, code: int, body: bytes | str | None, headers: Mapping[str, str]) -> Refusal:
-        """Read the answer; a body that is no Status (a proxy's page) leaves its code alone."""
+        """Read the answer; if its body is no Status (a proxy's page), only its code counts."""
         status = _status(body)
         details = status.get("details")
         details = details if isinstance(details, dict) else {}
@@ -75,7 +82,7 @@ def _status(body: bytes | str | None) -> dict[str, Any]:
 
 
 def _printable(words: str) -> str:
-    """Leave out what would act on the terminal, or the log, that shows a stranger's words."""
+    """Leave out characters that would control a terminal, or a log."""
     return "".join(letter if letter.isprintable() else " " for letter in words)
 
 
@@ -86,3 +93,36 @@ def _delay(seconds: object) -> timedelta | None:
     ):  # A date is allowed too, and no API server sends it.
         return None
     return timedelta(seconds=min(int(text), _LONGEST_DELAY))
+
+
+_KEPT = DEEPEST + 20
+"""Levels that are kept: an object in a list is still seen to be nested too deep."""
+
+# Possessive: a text of megabytes leaves no way back. One that never ends is a text up to the end:
+# else each quote in it begins another search for its end.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+
+
+def read_shallow(text: bytes) -> Any:
+    """Return the value of JSON of any depth, in which null stands for what is nested too deep.
+
+    Python's decoder recurses, and fails on the whole of an answer where one object is nested some
+    thousand levels deep: a custom resource may be. The rest is enough to identify the object.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    pieces, depth, kept = [], 0, 0
+    for token in _TOKEN.finditer(text):
+        mark = token[0][:1]
+        if mark in b"[{":
+            depth += 1
+            if depth == _KEPT + 1:
+                pieces.append(text[kept : token.start()] + b"null")
+        elif mark in b"]}":
+            if depth == _KEPT + 1:
+                kept = token.end()
+            depth -= 1
+    if depth:
+        raise ValueError("the JSON ends early")
+    return json.loads(b"".join(pieces) + text[kept:])

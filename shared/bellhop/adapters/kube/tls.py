@@ -1,7 +1,7 @@
-"""TLS contexts, made of a kubeconfig's authority and key pair, and shared by all who have the same.
+"""TLS contexts of a kubeconfig's authority and key pair, shared by all clients with the same.
 
-A context takes a third of a millisecond and seventeen kilobytes. Clusters of one fleet may share
-an authority; a client that is opened again, or whose token alone was replaced, has what it had.
+A context takes a third of a millisecond and seventeen kilobytes. Clusters of one fleet may share an
+authority; a client that is opened again, or whose token only was replaced, uses the same context.
 """
 
 from __future__ import annotations

@@ -30,12 +30,10 @@ from msgspec.structs import replace
 
 from bellhop.adapters.egress.answer import LimitError
 from bellhop.adapters.egress.client import HttpClient
-from bellhop.adapters.egress.dialer import Dialer
-from bellhop.adapters.egress.lookups import LOOKUPS, Lookups
+from bellhop.adapters.egress.dialer import LOOKUPS, Dialer, Lookups
 from bellhop.adapters.kube.errors import refusal_error, transport_error
-from bellhop.adapters.kube.json_depth import read_shallow
 from bellhop.adapters.kube.reachability import Greeting
-from bellhop.adapters.kube.refusal import Call, Refusal
+from bellhop.adapters.kube.refusal import Call, Refusal, read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.clusters.kubeconfig import Kubeconfig
 from bellhop.core.address_policy import PUBLIC, AddressPolicy
@@ -54,8 +52,11 @@ THREADS = 16
 _AT_ONCE_SECONDS = 1
 _REPEATABLE = {"GET", "PATCH"}
 _ESCAPED = re.compile("[\x7f-\uffff]")
-"""What a body has escaped. An apply is read as YAML, which knows no pair of escapes for a character
-beyond U+FFFF, as JSON has, and takes such a character as it is; of the others it refuses some."""
+"""Characters that a body has escaped.
+
+An apply is read as YAML, which knows no pair of escapes for a character beyond U+FFFF, as JSON has,
+and takes such a character as it is; of the others it refuses some.
+"""
 
 _SHORTEST_TOKEN = 16
 """Bytes; what is shorter is found in words that mean nothing by it."""
@@ -119,9 +120,9 @@ class Transport:
         return answer
 
     def ask(self, request: Request, call: Call) -> Any:
-        """Return the JSON of a successful answer, or the `Refusal`; raise if nobody answers.
+        """Return the JSON of a successful answer, or the `Refusal`; raise without one.
 
-        Credentials that are no longer accepted are read anew, once.
+        Credentials that are no longer accepted are read again, once.
         """
         session = self._session
         if self._greeting.is_due:
@@ -133,7 +134,7 @@ class Transport:
         except UnreachableError:
             self._greeting.missed()
             raise
-        self._greeting.heard()
+        self._greeting.answered()
         return answer
 
     def _ask_again(self, request: Request, call: Call, session: _Session, refused: Refusal) -> Any:
@@ -143,7 +144,7 @@ class Transport:
         accepts the credentials for the least counts as 403.
         """
         answer: Any = refused
-        fresh = self._renewed(session)
+        fresh = self._renew_session(session)
         if fresh is not None:
             session, answer = fresh, fresh.ask(request, call)
         if not _is_unauthorized(answer) or _is_unauthorized(session.ask(_LEAST, call)):
@@ -156,20 +157,17 @@ class Transport:
 
     @property
     def kubeconfig(self) -> Kubeconfig:
-        """Return the credentials that are in use."""
         return self._session.kubeconfig
 
     @property
     def skew(self) -> timedelta | None:
-        """Say how far the API server's clock is ahead of ours, by its latest answer."""
         return self._session.skew()
 
     @property
     def ends_at(self) -> datetime | None:
-        """Say when the credentials end, as far as they say so themselves."""
         return self._session.kubeconfig.ends_at
 
-    def _renewed(self, refused: _Session) -> _Session | None:
+    def _renew_session(self, refused: _Session) -> _Session | None:
         with self._renewing:
             if self._session is not refused:  # Another thread was faster.
                 return self._session
@@ -204,22 +202,19 @@ class Acting:
 
     @property
     def kubeconfig(self) -> Kubeconfig:
-        """Return the credentials that are in use, which are our own."""
         return self._transport.kubeconfig
 
     @property
     def skew(self) -> timedelta | None:
-        """Say how far the API server's clock is ahead of ours, by its latest answer."""
         return self._transport.skew
 
     @property
     def ends_at(self) -> datetime | None:
-        """Say when the credentials end, as far as they say so themselves."""
         return self._transport.ends_at
 
 
 Sends = Transport | Acting
-"""What sends requests, be it with our own rights or with those of a service account."""
+"""A transport, with our own rights or with those of a service account."""
 
 
 class _Session:
@@ -236,7 +231,7 @@ class _Session:
             self._headers["Authorization"] = f"Bearer {kubeconfig.token}"
 
     def greet(self, call: Call) -> None:
-        """Ask for the version, which every server tells, or refuses to.
+        """Ask for the version, which every server returns or refuses.
 
         Raises:
             UnreachableError: it does neither, soon.
@@ -290,12 +285,12 @@ class _Session:
             raise InvalidError(words) from None
         self._dated = (str(answer.headers.get("Date") or ""), datetime.now(UTC))
         if not answer.succeeded:
-            return Refusal.read(answer.status, self._unquoted(answer.data), answer.headers)
+            return Refusal.read(answer.status, self._unquote(answer.data), answer.headers)
         if request.warns:
             return str(answer.headers.get("Warning") or "")
         return read_answer(answer.data, call) if request.answers_json else answer.data
 
-    def _unquoted(self, data: bytes | str | None) -> bytes | str | None:
+    def _unquote(self, data: bytes | str | None) -> bytes | str | None:
         """Take our token out of what a server has said that repeats what it was sent."""
         token = self.kubeconfig.token.encode()
         if not isinstance(data, bytes) or len(token) < _SHORTEST_TOKEN:
@@ -308,7 +303,7 @@ class _Session:
             theirs = parsedate_to_datetime(text)
         except (TypeError, ValueError):
             return None
-        # A zone that is not told is UTC, as in all of HTTP.
+        # Without a zone it is UTC, as in all of HTTP.
         return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) - at
 
 

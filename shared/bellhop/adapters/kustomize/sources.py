@@ -2,8 +2,8 @@
 
 kustomize fetches what is a URL, clones what may be a git repository, and opens folders anywhere.
 Here each entry must be a file or folder of the source, or the sentence says why it is not. Then
-kustomize gets these files alone, and its plans as they were checked, written as JSON: of what YAML
-may mean to two parsers, it sees only what was seen here.
+kustomize gets only these files, and its plans as they were checked, written as JSON: where two
+parsers read YAML differently, it sees what was checked here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LONGEST_SHOWN = 200
 
 
 class _Entry(NamedTuple):
-    """What a field of a plan names; where it stands, for people."""
+    """The value of a field of a plan, and its place for people."""
 
     where: str
     text: str
@@ -82,7 +82,7 @@ def collect(
 
 
 class _Collecting:
-    """What was found so far: files as they are, plans as they are read, and folders to visit."""
+    """The files found so far, plans as they are read, and folders to visit."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -218,7 +218,7 @@ class _Collecting:
 
     def _take(self, entry: _Entry, place: str, *, may_be_folder: bool = False) -> str:
         """Note a file that is read, or a folder that is to be visited; return its path."""
-        shown = f"{entry.where} '{_shown(entry.text)}'"
+        shown = f"{entry.where} '{_shorten(entry.text)}'"
         if _is_remote(entry.text):
             raise InvalidError(
                 f"{shown} is remote, and nothing is fetched while a kustomization is built; put it"
@@ -269,7 +269,7 @@ def _is_remote(text: str) -> bool:
     )
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return an entry for a sentence, without the password that a URL may have."""
     return visible(_LOGIN.sub("//…@", text)[:_LONGEST_SHOWN])
 

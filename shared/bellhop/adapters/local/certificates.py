@@ -28,7 +28,7 @@ _DIGEST = hashes.SHA256()
 
 
 class Authority(Struct, frozen=True):
-    """Who signs; `key_pem` is secret, `certificate_pem` is what clients are told to trust."""
+    """A signing authority; `key_pem` is secret, and clients must trust `certificate_pem`."""
 
     certificate_pem: bytes
     key_pem: bytes
@@ -70,7 +70,7 @@ def issue(
     signer, key = _load(authority)
     ends = min(validity, signer.not_valid_after_utc - now)
     own_key = ec.generate_private_key(ec.SECP256R1())
-    # For people alone: clients look at the alternative names, which have no limit of 64 characters.
+    # For people only: clients look at the alternative names, which have no limit of 64 characters.
     subject = _name(names[0][:_COMMON_NAME_LENGTH])
     certificate = (
         _builder(subject, signer.subject, own_key, now, ends)

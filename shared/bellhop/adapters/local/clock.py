@@ -13,10 +13,9 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class SystemClock:
-    """What time the machine says it is, and how long it has been running."""
+    """The machine's time, and how long it has been running."""
 
     def now(self) -> datetime:
-        """Return the time, aware, in UTC. It jumps whenever the machine's clock is set."""
         return datetime.now(UTC)
 
     def steady(self) -> timedelta:
@@ -29,7 +28,6 @@ class SystemClock:
         return timedelta(microseconds=time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000)
 
     def boot(self) -> str:
-        """Return the id of the machine's present boot; empty where there is none."""
         return _boot()
 
 

@@ -6,7 +6,7 @@ Other processes, and other objects, are waited for by that busy handler.
 
 The file is in WAL mode with `synchronous=NORMAL`: a commit is a write without an fsync. A killed
 process loses nothing that was acknowledged, since the kernel has it; a power cut may lose the last
-instants, never the file, and the next sweep finds what they held. `FULL` would put an fsync, which
+instants, never the file, and the next resync finds what they held. `FULL` would put an fsync, which
 is milliseconds, into every step of every event.
 """
 
@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from bellhop.adapters.local.failures import translate
+from bellhop.adapters.local.files import translate
 from bellhop.errors import BellhopError, InvalidError, MissingError, PermanentError
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
@@ -50,7 +50,7 @@ _PRAGMAS = (
 
 
 class Schema(Struct, frozen=True):
-    """What a file holds, and how it came to its newest version.
+    """The layout of a file, and the migrations to its newest version.
 
     `application` is SQLite's application_id: a queue's file is not taken for a store's.
     `migrations[n]` are the statements that lead from version n to n + 1.
@@ -67,9 +67,9 @@ class Schema(Struct, frozen=True):
 
 
 class Still(Struct, frozen=True):
-    """A file that is looked at and stays as it is: nothing is made, migrated or written.
+    """A file that is only read: nothing is made, migrated or written.
 
-    So it can be read on a full disk, and beside whoever works on it.
+    So it can be read on a full disk, and while another process works on it.
     """
 
     path: Path
@@ -79,9 +79,9 @@ Place = Path | str | Still
 
 
 class _Forks:
-    """Counts the forks that lie between the process that loaded this and the one that asks.
+    """Counts the forks between the process that loaded this module and the present one.
 
-    Who asks the kernel for its process instead, at each statement, spends a tenth of it on that.
+    Asking the kernel for the process at each statement would take a tenth of its time.
     """
 
     count = 0
@@ -92,10 +92,10 @@ class _Forks:
         """Count from now on, as no file was opened before."""
         if not cls._watching:
             cls._watching = True
-            os.register_at_fork(after_in_child=cls._forked)
+            os.register_at_fork(after_in_child=cls._count_fork)
 
     @classmethod
-    def _forked(cls) -> None:
+    def _count_fork(cls) -> None:
         cls.count += 1
 
 
@@ -111,7 +111,7 @@ class _Session:
 
 
 class Seen(NamedTuple):
-    """What was known of a file's writes: this object's notifications, and SQLite's version."""
+    """The known writes of a file: this object's notifications, and SQLite's version."""
 
     notified: int
     version: int
@@ -226,8 +226,8 @@ class Database:
             # A connection must not cross a fork, not even to be closed: closing drops the
             # parent's locks from under it. So it is kept, unused, and another one is opened.
             # SQLite's memory of its locks crosses too: a child of a fork in mid-transaction is
-            # told that the file is locked, and a parent must not close while its child writes.
-            # Processes that are started anew, as all of ours are, know no such limits.
+            # refused as if the file was locked, and a parent must not close while its child writes.
+            # Processes that are started without a fork, as all of ours are, have no such limits.
             session = self._session = self._open(inherited=session)
         if session.closed:
             raise PermanentError(f"cannot use the file {str(self.path)!r}: it was closed")
@@ -273,15 +273,15 @@ class Database:
         return connection
 
     def _still_uri(self) -> str:
-        """Name the file to SQLite as one to be read alone.
+        """Return the file's URI for reading only.
 
-        Without a write-ahead log beside it nobody has it open, and all of it is in the file: read
-        as immutable, it needs no side files, which SQLite would have to make.
+        Without a write-ahead log beside it no process has it open, and all of it is in the file:
+        read as immutable, it needs no side files, which SQLite would have to make.
         """
         if not self.path.is_file():
             raise MissingError(f"cannot read the {self._schema.noun} {str(self.path)!r}: no file")
-        alone = not self.path.with_name(f"{self.path.name}-wal").exists()
-        return f"file:{quote(str(self.path))}?mode=ro" + ("&immutable=1" if alone else "")
+        is_closed = not self.path.with_name(f"{self.path.name}-wal").exists()
+        return f"file:{quote(str(self.path))}?mode=ro" + ("&immutable=1" if is_closed else "")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         # Checked before the first write: a file that is not ours is left as it is.

@@ -1,4 +1,4 @@
-"""The contract between the HTTP server and its apps: WSGI, and admission by the head alone."""
+"""The contract between HTTP server and apps: WSGI, and admission by the head of a request."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BODY_BYTES = 4 * 1024 * 1024
 
 
 class Admission(Struct, frozen=True):
-    """Who is admitted, and how long its body may be; a `sender` with a name waits for its turn."""
+    """An admitted request: its longest body; requests of a named `sender` wait for each other."""
 
     sender: str = ""
     limit: int = BODY_BYTES
 
 
 class Answer(Struct, frozen=True):
-    """What an app has to say."""
+    """The response of an app."""
 
     status: str
     headers: tuple[tuple[str, str], ...]

@@ -3,7 +3,7 @@
     bellhop-secret-1 and a newline | length of the name, 4 bytes | name | nonce, 12 | sealed
 
 The file is named for the SHA-256 of the secret's name: any name is safe, none leads out of the
-folder. What comes before the nonce is authenticated with the value, so that a file put in
+folder. The part before the nonce is authenticated with the value, so that a file put in
 another's place does not open. The name itself is readable, as a name of a cluster is no secret.
 """
 
@@ -53,12 +53,6 @@ class FileSecrets:
             prepare(self._folder)
 
     def read(self, name: str) -> bytes:
-        """Read a secret.
-
-        Raises:
-            MissingError: there is none of that name.
-            InvalidError: it was sealed with another key, or altered.
-        """
         path = self._path(name)
         with translated(path):
             try:
@@ -78,11 +72,6 @@ class FileSecrets:
             ) from error
 
     def put(self, name: str, value: bytes) -> None:
-        """Write a secret, new or over an older one, whole or not at all.
-
-        Raises:
-            TooLargeError: the value exceeds LIMIT.
-        """
         if len(value) > LIMIT:
             raise TooLargeError(
                 f"cannot write the secret {name!r}: its {len(value)} bytes exceed the secret"
@@ -92,11 +81,9 @@ class FileSecrets:
         write_whole(self._path(name), head + nonce + self._cipher.encrypt(nonce, value, head))
 
     def delete(self, name: str) -> None:
-        """Forget a secret; one that is not there is fine."""
         remove(self._path(name))
 
     def names(self, prefix: str = "") -> Iterator[str]:
-        """Yield the names that start with `prefix`, in order."""
         found = (_name(path) for path in self._folder.glob(f"*{_SUFFIX}"))
         yield from sorted(name for name in found if name is not None and name.startswith(prefix))
 

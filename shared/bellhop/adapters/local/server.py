@@ -12,6 +12,7 @@ import ipaddress
 import logging
 import resource
 import socket
+import ssl
 import threading
 import time
 from functools import partial
@@ -20,12 +21,41 @@ from typing import Any, cast
 import uvicorn
 
 from bellhop.adapters.local.http_app import App
-from bellhop.adapters.local.limiters import CONNECTIONS, ConnectionLimiter
-from bellhop.adapters.local.protocol import HardenedProtocol, Listener
-from bellhop.adapters.local.tls import make_context
+from bellhop.adapters.local.protocol import (
+    CONNECTIONS,
+    ConnectionLimiter,
+    HardenedProtocol,
+    Listener,
+)
 from bellhop.adapters.local.wsgi import WsgiAdapter
+from bellhop.core.key_pair import load_key_pair
 from bellhop.errors import BellhopError, ConflictError, DeniedError, InvalidError
 from bellhop.logs import Log
+
+_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""For TLS 1.2: forward secrecy and authenticated encryption only; 1.3 has nothing else."""
+
+
+def make_context(certificate_pem: bytes, key_pem: bytes) -> ssl.SSLContext:
+    """Return the context of a server that speaks TLS 1.2 and 1.3.
+
+    Raises:
+        InvalidError: certificate and key are not PEM, or do not belong together.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(_CIPHERS)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        load_key_pair(context, certificate_pem, key_pem)
+    except OSError as error:
+        raise InvalidError(
+            "cannot use the server's certificate: it or its key is not PEM, or they do not belong"
+            " together"
+        ) from error
+    return context
+
 
 STOP_SECONDS = 10
 """How long requests may take to finish when the server stops."""
@@ -65,7 +95,7 @@ class Server:
             )
         self._host = host
         self._port = port
-        # One of this server's alone: each has a log of its own.
+        # For this server only: each has a log of its own.
         logger = logging.Logger("bellhop.server", logging.WARNING)  # noqa: LOG001
         logger.addHandler(_LogHandler(log or Log()))
         context = make_context(certificate_pem, key_pem or b"") if certificate_pem else None
@@ -82,7 +112,6 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Return where the server answers."""
         scheme = "https" if self._shared.context else "http"
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{scheme}://{host}:{self.port}"

@@ -62,11 +62,9 @@ class StatusServer:
 
     @property
     def port(self) -> int:
-        """Return the port that is listened on."""
         return int(self._server.server_address[1])
 
     def stop(self) -> None:
-        """Answer no more."""
         self._stopping = True
         # Wakes the thread, which waits for a connection and for nothing else.
         self._server.socket.shutdown(socket.SHUT_RDWR)

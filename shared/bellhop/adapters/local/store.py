@@ -1,19 +1,33 @@
-"""The managed store in one SQLite file."""
+"""The managed store in one SQLite file, and the blob store in a folder.
+
+A file is named for the SHA-256 of the blob's name, so that every name is safe and none is too long.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place, Schema
+from bellhop.adapters.local.files import prepare, remove, translated, write_whole
 from bellhop.adapters.local.timeline import TABLE, Timeline
+from bellhop.errors import MissingError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item
-from bellhop.state.items import after_all, check_bound, check_key, expiry_of, stale, text_of
+from bellhop.state.items import (
+    after_all,
+    check_bound,
+    check_key,
+    expiry_of,
+    make_stale_error,
+    text_of,
+)
 
 _SCHEMA = Schema(
     noun="store",
@@ -32,7 +46,7 @@ _SCHEMA = Schema(
                WHERE expires_at IS NOT NULL""",
         ),
         (
-            # Versions counted from one again whenever an item was made anew; tokens never recur.
+            # Versions began at one again whenever an item was created again; tokens never recur.
             """CREATE TABLE kept (
                 partition TEXT NOT NULL,
                 sort TEXT NOT NULL,
@@ -92,7 +106,7 @@ _BACKWARDS = {
     statement: statement.replace("ORDER BY sort", "ORDER BY sort DESC")
     for statement in (_PAGE, _PAGE_FROM)
 }
-_SWEEP = """
+_DELETE_EXPIRED = """
     DELETE FROM items WHERE rowid IN
         (SELECT rowid FROM items WHERE ends_at <= :now ORDER BY ends_at LIMIT :count)
     RETURNING 1"""
@@ -103,17 +117,17 @@ _decode = json.JSONDecoder().raw_decode
 _PAGE_SIZE = 64
 _TOKEN_BYTES = 8
 _UNLIMITED = 1 << 62
-_WRITES_BETWEEN_SWEEPS = 64
-_SWEEP_SIZE = 256
+_WRITES_BETWEEN_CLEANUPS = 64
+_CLEANUP_SIZE = 256
 
 
 class SqliteStore:
     """Items in one file, used by any number of threads and processes at once.
 
-    Expired items are gone for every reader at once; writes delete them from the file, a few at
-    a time, and `sweep_expired` deletes all. An item lasts as long as its writer's clock had it
-    last from then on (`ends_at`), by the file's timeline: whatever that clock, or another one,
-    says, and however wrong it was.
+    No reader sees expired items; writes delete them from the file, a few at a time, and
+    `delete_expired` deletes all. An item lasts as long as its writer's clock had it last from then
+    on (`ends_at`), by the file's timeline: whatever that clock, or another one, says, and however
+    wrong it was.
     """
 
     def __init__(self, path: Place, *, clock: Clock | None = None) -> None:
@@ -122,19 +136,11 @@ class SqliteStore:
         self._writes = 0
 
     def get(self, partition: str, sort: str) -> Item | None:
-        """Read one item."""
         key = _key(partition, sort)
         rows = self._database.rows(_GET, {**key, "now": self._now()})
         return _item(partition, sort, *rows[0]) if rows else None
 
     def put(self, item: Item, *, expect: str | None = ANY) -> Item:
-        """Write one item and return it with its new token.
-
-        Raises:
-            StaleError: something else than `expect` is there.
-            TooLargeError: the item exceeds ITEM_LIMIT, or one of its keys KEY_LIMIT.
-            InvalidError: the value is not JSON, or `expires_at` has no time zone.
-        """
         statement = {ANY: _PUT_ANY, ABSENT: _PUT_ABSENT}.get(expect, _PUT_TOKEN)
         token, expiry = os.urandom(_TOKEN_BYTES).hex(), expiry_of(item)
         row = {
@@ -148,22 +154,17 @@ class SqliteStore:
         if statement is _PUT_TOKEN:
             row["expect"] = expect
         if not self._database.rows(statement, row):
-            raise stale("write", item.partition, item.sort, expect)
+            raise make_stale_error("write", item.partition, item.sort, expect)
         self._tidy()
         return Item(item.partition, item.sort, item.value, token, item.expires_at)
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
-        """Delete one item; say whether it was there.
-
-        Raises:
-            StaleError: something else than `expect` is there, or nothing where it is a token.
-        """
         key = {**_key(partition, sort), "now": self._now()}
         if self._database.rows(_DELETE, {**key, "expect": expect}):
             return True
         if expect == ANY or (expect == ABSENT and not self._database.rows(_GET, key)):
             return False
-        raise stale("delete", partition, sort, expect)
+        raise make_stale_error("delete", partition, sort, expect)
 
     def query(
         self,
@@ -174,16 +175,12 @@ class SqliteStore:
         limit: int | None = None,
         backwards: bool = False,
     ) -> Iterator[Item]:
-        """Yield the items of a partition in the byte order of their sort keys, or backwards.
-
-        Read page by page, with nothing held open between two items: writes go on meanwhile, and
-        a page shows what is there when it is read.
-        """
+        """Yield items page by page; nothing is held open between two items, so writes go on."""
         check_bound(partition, prefix)
         if after:
             check_bound(partition, after)
         row: dict[str, Any] = {"partition": partition, "end": _end(prefix)}
-        # A prefix is itself the first key that it allows; `after` is the last one not wanted.
+        # A prefix is itself the first key that it allows; `after` is the last one to leave out.
         statement, row["start"] = (_PAGE_FROM, prefix) if prefix > after else (_PAGE, after)
         statement = _BACKWARDS[statement] if backwards else statement
         left = _UNLIMITED if limit is None else limit
@@ -201,18 +198,17 @@ class SqliteStore:
                 statement, row["start"] = _PAGE, rows[-1][0]
 
     def all(self) -> Iterator[Item]:
-        """Yield all items of all partitions, as they were written first."""
         row = {"after": 0, "count": _PAGE_SIZE}
         while rows := self._database.rows(_ALL, {**row, "now": self._now()}):
             for _, *columns in rows:
                 yield _item(*columns)
             row["after"] = rows[-1][0]
 
-    def sweep_expired(self) -> int:
+    def delete_expired(self) -> int:
         """Delete every expired item from the file; return how many there were."""
         self._timeline.note()
         deleted = 0
-        while count := self._sweep():
+        while count := self._delete_expired():
             deleted += count
         return deleted
 
@@ -225,16 +221,17 @@ class SqliteStore:
         return self._database.snapshot()
 
     def close(self) -> None:
-        """Close the file."""
         self._database.close()
 
     def _tidy(self) -> None:
         self._writes += 1
-        if self._writes % _WRITES_BETWEEN_SWEEPS == 0:
-            self._sweep()
+        if self._writes % _WRITES_BETWEEN_CLEANUPS == 0:
+            self._delete_expired()
 
-    def _sweep(self) -> int:
-        return len(self._database.rows(_SWEEP, {"now": self._now(), "count": _SWEEP_SIZE}))
+    def _delete_expired(self) -> int:
+        return len(
+            self._database.rows(_DELETE_EXPIRED, {"now": self._now(), "count": _CLEANUP_SIZE})
+        )
 
     def _now(self) -> int:
         return self._timeline.now()
@@ -254,3 +251,34 @@ def _end(prefix: str) -> str | bytes:
 def _item(partition: str, sort: str, value: str, token: str, expires_at: int | None) -> Item:
     expiry = None if expires_at is None else from_microseconds(expires_at)
     return Item(partition, sort, _decode(value)[0], token, expiry)
+
+
+class FileBlobs:
+    """Bytes by name; a blob is replaced whole, while readers of the older one keep reading it.
+
+    Of a `still` folder nothing is made: it is read as it is.
+    """
+
+    def __init__(self, folder: Path | str, *, still: bool = False) -> None:
+        self._folder = Path(folder).absolute()
+        if not still:
+            prepare(self._folder)
+
+    def get(self, name: str) -> bytes:
+        path = self._path(name)
+        with translated(path):
+            try:
+                return path.read_bytes()
+            except FileNotFoundError as error:
+                raise MissingError(f"there is no blob {name!r}") from error
+
+    def put(self, name: str, value: bytes) -> None:
+        write_whole(self._path(name), value)
+
+    def delete(self, name: str) -> None:
+        remove(self._path(name))
+
+    def _path(self, name: str) -> Path:
+        # A lone surrogate is a name like any other here: only its digest meets the disk.
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+        return self._folder / digest[:2] / digest

@@ -5,8 +5,8 @@
 
 It begins at the wall clock, at the first use of the file, and goes on by the time since boot. A
 row of the file says where it is: which boot, and what to add to the time since that boot. While
-the machine is off it stands still: nobody can tell how long that was but the wall clock, which may
-be wrong just then.
+the machine is off it stands still: only the wall clock knows how long that was, and it may be
+wrong just then.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _READ = "SELECT boot, base, latest FROM timeline"
 _WRITE = "INSERT OR REPLACE INTO timeline VALUES (1, ?, ?, ?)"
 _EVERY = 60_000_000
-"""Microseconds after which the file is told again how late it is: at a boot it goes on there."""
+"""Microseconds after which the time is written to the file again: after a boot it goes on there."""
 
 
 class Timeline:
@@ -70,7 +70,7 @@ class Timeline:
         found = self._database.rows(_READ)
         if not found or found[0][0] != self._clock.boot():
             if self._database.still:
-                return self._continued(found, self._database.rows(latest))
+                return self._continue(found, self._database.rows(latest))
             found = self._renew(latest)
         [(_, base, noted)] = found
         # The machine may have been set back to a snapshot, without this file.
@@ -81,12 +81,12 @@ class Timeline:
             found = execute(_READ).fetchall()
             if found and found[0][0] == self._clock.boot():
                 return found
-            base = self._continued(found, execute(latest).fetchall())
+            base = self._continue(found, execute(latest).fetchall())
             row = self._clock.boot(), base, base + self._steady()
             execute(_WRITE, row)
         return [row]
 
-    def _continued(self, found: list[_Row], latest: list[tuple[int | None]]) -> int:
+    def _continue(self, found: list[_Row], latest: list[tuple[int | None]]) -> int:
         begin = max(found[0][2], latest[0][0] or 0) if found else None
         begin = to_microseconds(self._clock.now()) if begin is None else begin
         return begin - self._steady()

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from bellhop.adapters.local.http_app import Admission, Answer, App, Environ, Guarded, run
-from bellhop.adapters.local.limiters import SenderLimiter
-from bellhop.adapters.local.protocol import ANSWER_SECONDS, HardenedProtocol
+from bellhop.adapters.local.protocol import ANSWER_SECONDS, HardenedProtocol, SenderLimiter
 
 BODY_SECONDS = 30.0
 """How long the body of a request that was admitted may take: 4 MiB at 140 KB/s."""
@@ -25,7 +24,7 @@ T = TypeVar("T")
 
 
 class WsgiAdapter:
-    """What uvicorn calls for each request of a `HardenedProtocol`."""
+    """The ASGI app that uvicorn calls for each request of a `HardenedProtocol`."""
 
     def __init__(self, app: App, threads: int) -> None:
         self.senders = SenderLimiter()

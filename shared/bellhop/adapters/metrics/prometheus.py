@@ -54,24 +54,23 @@ class Prometheus:
     def query(
         self, url: str, queries: Mapping[str, str], credentials: Credentials, seconds: float
     ) -> Mapping[str, float]:
-        """Query each; see the port."""
-        return dict(self._found(url, queries, credentials, time.monotonic() + seconds))
+        return dict(self._read_value(url, queries, credentials, time.monotonic() + seconds))
 
-    def _found(
+    def _read_value(
         self, url: str, queries: Mapping[str, str], credentials: Credentials, end: float
     ) -> Iterator[tuple[str, float]]:
         headers = self._headers(url, credentials)
         for name, query in queries.items():
             left = end - time.monotonic()
             if left <= 0:
-                raise _about(name, url, UnreachableError("there is no time left for it"))
+                raise _name_query(name, url, UnreachableError("there is no time left for it"))
             target = f"{url}{'&' if '?' in url else '?'}{urlencode({'query': query})}"
             authority = credentials.authority
             terms = Terms(self._reach, largest=LARGEST, seconds=left, authority=authority)
             try:
                 value = _value(download(target, terms, headers))
             except (DeniedError, InvalidError, TooLargeError, UnreachableError) as error:
-                raise _about(name, url, error) from None
+                raise _name_query(name, url, error) from None
             if value is not None:
                 yield name, value
 
@@ -92,7 +91,7 @@ class Prometheus:
         return headers
 
 
-def _about(name: str, url: str, error: BellhopError) -> BellhopError:
+def _name_query(name: str, url: str, error: BellhopError) -> BellhopError:
     said = str(error)
     where = "" if shown(url) in said else f" at {shown(url)}"
     return type(error)(f"cannot query metric '{name}'{where}: {said}")

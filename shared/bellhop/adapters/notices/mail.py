@@ -1,22 +1,29 @@
-"""Mail, by the standard library: no password goes out in the clear."""
+"""Mail by the standard library: each address is checked, and no password is sent in the clear.
+
+A server may answer one byte every few seconds, so a time-out of each read limits nothing: every
+mail has one deadline as a whole, from the lookup of the name to the last byte.
+"""
 
 from __future__ import annotations
 
 import smtplib
 import socket
 import ssl
-from collections.abc import Collection
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import ExitStack, suppress
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.utils import getaddresses, make_msgid
 from ipaddress import ip_address
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from bellhop.adapters.egress.failures import happened
-from bellhop.adapters.notices.mail_connection import Deadline, dial
+from bellhop.adapters.egress.answer import happened
+from bellhop.adapters.egress.dialer import LOOKUPS, CrowdedError
 from bellhop.adapters.notices.posting import SECONDS, WHOLE_SECONDS
 from bellhop.core.address_policy import AddressPolicy
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
 
 _IMPLICIT = 465
@@ -65,7 +72,7 @@ def send(
         DeniedError: it refuses the credentials, the sender or a recipient.
         UnreachableError: it does not answer, or not now, or not in time.
     """
-    message, recipients = _written(mail, subject, text)
+    message, recipients = _write(mail, subject, text)
     with Deadline(seconds) as deadline:
         try:
             with _Client(mail, reach, deadline) as client:
@@ -77,10 +84,10 @@ def send(
             if deadline.has_passed:
                 said = f"cannot send mail by '{mail.host}': {deadline.reason}"
                 raise UnreachableError(said) from None
-            raise _mapped(mail, error) from None
+            raise _map(mail, error) from None
 
 
-def _written(mail: Mail, subject: str, text: str) -> tuple[EmailMessage, list[str]]:
+def _write(mail: Mail, subject: str, text: str) -> tuple[EmailMessage, list[str]]:
     message = EmailMessage()
     try:
         message["From"], message["To"], message["Subject"] = mail.sender, mail.recipients, subject
@@ -119,7 +126,7 @@ def _is_local(client: smtplib.SMTP) -> bool:
     return ip_address(client.sock.getpeername()[0]).is_loopback
 
 
-def _mapped(mail: Mail, error: OSError) -> BellhopError:
+def _map(mail: Mail, error: OSError) -> BellhopError:
     said = f"cannot send mail by '{mail.host}'"
     match error:
         case smtplib.SMTPAuthenticationError():
@@ -131,3 +138,83 @@ def _mapped(mail: Mail, error: OSError) -> BellhopError:
         case smtplib.SMTPResponseException():
             return UnreachableError(f"{said}: it answers {error.smtp_code}")
     return UnreachableError(f"{said}: {happened(error)}")
+
+
+class Deadline:
+    """The end of one call; its connection is shut down then, whatever it is waiting for."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._guards = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Begin; leaving the block stops what watches the connection."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._guards.close()
+
+    @property
+    def has_passed(self) -> bool:
+        return time.monotonic() >= self._end
+
+    @property
+    def seconds(self) -> float:
+        """Return how long the next step may take; at least a moment, for 0 means for ever."""
+        return max(min(SECONDS, self._end - time.monotonic()), 0.001)
+
+    @property
+    def reason(self) -> str:
+        """Say what happened, as the end of an error."""
+        return f"it took longer than {self._seconds:g} s"
+
+    def guard(self, there: socket.socket) -> None:
+        """Shut a connection down at the deadline, also under TLS that begins later."""
+        twin = there.dup()  # TLS takes the socket over; its twin has the same connection.
+        timer = threading.Timer(self._end - time.monotonic(), _shut, (twin,))
+        timer.daemon = True
+        self._guards.callback(twin.close)
+        self._guards.callback(timer.join)
+        self._guards.callback(timer.cancel)
+        timer.start()
+
+
+def _shut(there: socket.socket) -> None:
+    with suppress(OSError):
+        there.shutdown(socket.SHUT_RDWR)
+
+
+def dial(
+    host: str,
+    port: int,
+    reach: AddressPolicy,
+    deadline: Deadline,
+    resolve: Callable[[str, float], list[str]] = LOOKUPS.addresses,
+) -> socket.socket:
+    """Connect to a host that may be called, at an address that was checked.
+
+    Raises:
+        InvalidError: it may not be, or one of its addresses may not.
+        UnreachableError: it does not answer.
+    """
+    refused = reach.refusal(host)
+    if refused:
+        raise InvalidError(f"cannot send a notice to '{host}': it {refused}")
+    try:
+        addresses = resolve(host, deadline.seconds)
+    except (TimeoutError, CrowdedError) as error:
+        raise UnreachableError(
+            f"cannot reach '{host}': looking its name up takes too long"
+        ) from error
+    except (OSError, UnicodeError) as error:
+        raise UnreachableError(f"cannot reach '{host}': its name is not known") from error
+    for address in addresses:
+        if refused := reach.refusal_of(ip_address(address)):
+            raise InvalidError(f"cannot send a notice to '{host}': its address {refused}")
+    try:
+        there = socket.create_connection((addresses[0], port), timeout=deadline.seconds)
+    except OSError as error:
+        raise UnreachableError(f"cannot reach '{host}:{port}': it does not answer") from error
+    deadline.guard(there)
+    return there

@@ -1,14 +1,20 @@
-"""Posts a notice as JSON to where a Secret says, through the guarded client."""
+"""Posts a notice as JSON to where a Secret says, through the guarded client.
+
+Each opens an incident while a cluster is unhealthy and closes it when the cluster recovers, both by
+the same key, so that a notification that is sent twice opens one incident. Only text is cut to the
+length that a service takes: it refuses the whole request otherwise.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
 
-from bellhop.adapters.egress.answer import LimitError
+from bellhop.adapters.egress.answer import LimitError, happened
 from bellhop.adapters.egress.client import HttpClient, HttpError
 from bellhop.adapters.egress.dialer import Dialer
-from bellhop.adapters.egress.failures import happened
 from bellhop.core.address_policy import AddressPolicy
 from bellhop.errors import (
     BellhopError,
@@ -35,13 +41,13 @@ def post(
     reach: AddressPolicy,
     seconds: float = WHOLE_SECONDS,
 ) -> bytes:
-    """Post JSON and return the answer; an error names the host alone.
+    """Post JSON and return the answer; an error names only the host.
 
     Raises:
-        InvalidError: the address is none that is called, or what is sent is refused.
+        InvalidError: the address may not be called, or the request is refused.
         DeniedError: the credentials are refused.
         ThrottledError: the other side asks to slow down.
-        UnreachableError: nobody answers, or nobody who can do it, or not in time.
+        UnreachableError: the server does not answer in time, or cannot handle it now.
     """
     said = f"cannot send a notice to '{_host(url, reach)}'"
     headers = {"Content-Type": "application/json", **headers}
@@ -63,7 +69,6 @@ def post(
 
 
 def _host(url: str, reach: AddressPolicy) -> str:
-    """Return the host of an address that may be called."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if not host or not (parts.scheme == "https" or (parts.scheme == "http" and reach.loopback)):
@@ -86,3 +91,109 @@ def _refusal(said: str, status: int) -> BellhopError:
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         return DeniedError(f"{said}; see whether the Secret still counts there")
     return InvalidError(f"{said}; see what the Secret names")
+
+
+Values = Mapping[str, str]
+
+_SEVERITIES = ("critical", "error", "warning", "info")
+_PRIORITIES = ("P1", "P2", "P3", "P4", "P5")
+_LONGEST_SUMMARY = 1024
+_LONGEST_MESSAGE = 130
+_LONGEST_VALUE = 255
+
+
+class Request(NamedTuple):
+    """A POST request with a JSON body."""
+
+    url: str
+    body: Any
+    headers: dict[str, str]
+
+
+def pagerduty(secret: Values, facts: Mapping[str, Any], endpoint: str) -> Request:
+    """Return an event of the Events API v2: `trigger`, or `resolve` of the same key."""
+    event = {
+        "routing_key": _require(secret, "PAGERDUTY_ROUTING_KEY"),
+        "event_action": "resolve" if facts["healthy"] else "trigger",
+        "dedup_key": facts["incident"],
+    }
+    if not facts["healthy"]:
+        event["client"] = "Bellhop"
+        event["payload"] = {
+            "summary": facts["subject"][:_LONGEST_SUMMARY],
+            "source": facts["cluster"],
+            "severity": _choice(secret, "PAGERDUTY_SEVERITY", _SEVERITIES, "error"),
+            "timestamp": facts["since"],
+            "component": facts["clusterHealthCheck"],
+            "custom_details": {"text": facts["text"]},
+        }
+    return Request(secret.get("PAGERDUTY_URL") or endpoint, event, {})
+
+
+def opsgenie(secret: Values, facts: Mapping[str, Any], endpoint: str) -> Request:
+    """Return a request of the Alert API: create an alert, or close it by its alias."""
+    url = f"{(secret.get('OPSGENIE_URL') or endpoint).rstrip('/')}/v2/alerts"
+    headers = {"Authorization": f"GenieKey {_require(secret, 'OPSGENIE_API_KEY')}"}
+    alias = facts["incident"]
+    if facts["healthy"]:
+        url += f"/{quote(alias, safe='')}/close?identifierType=alias"
+        return Request(url, {"source": "Bellhop", "note": facts["text"]}, headers)
+    alert = {
+        "message": facts["subject"][:_LONGEST_MESSAGE],
+        "alias": alias,
+        "description": facts["text"],
+        "entity": facts["cluster"],
+        "source": "Bellhop",
+        "priority": _choice(secret, "OPSGENIE_PRIORITY", _PRIORITIES, "P3"),
+        "details": {name: facts[name] for name in ("cluster", "clusterHealthCheck", "since")},
+    }
+    return Request(url, alert, headers)
+
+
+def alertmanager(secret: Values, facts: Mapping[str, Any], _: str) -> Request:
+    """Return an alert of the API v2; it ends by its `endsAt`, or if it is not sent again in time.
+
+    An alert that fires has no times: a clock that is wrong here cannot end it there.
+    """
+    headers = {}
+    if token := secret.get("ALERTMANAGER_TOKEN"):
+        headers["Authorization"] = f"Bearer {token}"
+    alert: dict[str, Any] = {
+        "labels": {
+            "alertname": "BellhopClusterUnhealthy",
+            "cluster": facts["cluster"],
+            "cluster_health_check": facts["clusterHealthCheck"],
+            "severity": (secret.get("ALERTMANAGER_SEVERITY") or "warning")[:_LONGEST_VALUE],
+        },
+        "annotations": {
+            "summary": facts["subject"],
+            "description": facts["text"],
+        },
+    }
+    if facts["healthy"]:
+        alert["endsAt"] = facts["since"]
+    url = f"{_require(secret, 'ALERTMANAGER_URL').rstrip('/')}/api/v2/alerts"
+    return Request(url, [alert], headers)
+
+
+FORMATS: Mapping[str, Callable[[Values, Mapping[str, Any], str], Request]] = {
+    "PagerDuty": pagerduty,
+    "Opsgenie": opsgenie,
+    "Alertmanager": alertmanager,
+}
+"""The request of each incident manager, by the type of a notification."""
+
+
+def _require(secret: Values, name: str) -> str:
+    if not secret.get(name):
+        raise InvalidError(f"cannot send a notice: its Secret has no {name}; put it in")
+    return secret[name]
+
+
+def _choice(secret: Values, name: str, choices: tuple[str, ...], default: str) -> str:
+    value = secret.get(name) or default
+    if value not in choices:
+        raise InvalidError(
+            f"cannot send a notice: its {name} is not supported; use one of {', '.join(choices)}"
+        )
+    return value

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from bellhop.adapters.notices.incidents import FORMATS
-from bellhop.adapters.notices.posting import WHOLE_SECONDS, post
+from bellhop.adapters.notices.posting import FORMATS, WHOLE_SECONDS, post
 from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.errors import DeniedError, InvalidError
 
@@ -77,9 +76,9 @@ class Sender:
             self._ways[kind](stripped, subject, text)
 
     def _slack(self, secret: Mapping[str, str], _: str, text: str) -> None:
-        told = {"channel": _key(secret, "SLACK_CHANNEL_ID"), "text": text}
+        body = {"channel": _key(secret, "SLACK_CHANNEL_ID"), "text": text}
         headers = {"Authorization": f"Bearer {_key(secret, 'SLACK_TOKEN')}"}
-        answer = _read(self._post(self._endpoints["Slack"], told, headers))
+        answer = _read(self._post(self._endpoints["Slack"], body, headers))
         if answer.get("ok") is not True:
             # It answers 200 whatever becomes of it.
             said = answer.get("error")
@@ -87,17 +86,17 @@ class Sender:
             raise DeniedError(f"cannot send a notice to Slack: it refuses, and says '{word[:64]}'")
 
     def _webex(self, secret: Mapping[str, str], _: str, text: str) -> None:
-        told = {"roomId": _key(secret, "WEBEX_ROOM_ID"), "text": text}
+        body = {"roomId": _key(secret, "WEBEX_ROOM_ID"), "text": text}
         headers = {"Authorization": f"Bearer {_key(secret, 'WEBEX_TOKEN')}"}
-        self._post(self._endpoints["Webex"], told, headers)
+        self._post(self._endpoints["Webex"], body, headers)
 
     def _discord(self, secret: Mapping[str, str], _: str, text: str) -> None:
         channel = quote(_key(secret, "DISCORD_CHANNEL_ID"), safe="")
         headers = {"Authorization": f"Bot {_key(secret, 'DISCORD_TOKEN')}"}
         url = f"{self._endpoints['Discord']}/{channel}/messages"
         # Nobody is called by what a cluster has said.
-        told = {"content": text[:2000], "allowed_mentions": {"parse": []}}
-        self._post(url, told, headers)
+        body = {"content": text[:2000], "allowed_mentions": {"parse": []}}
+        self._post(url, body, headers)
 
     def _teams(self, secret: Mapping[str, str], subject: str, text: str) -> None:
         rest = text.partition("\n")[2]
@@ -107,18 +106,18 @@ class Sender:
         body += [{"type": "TextBlock", "text": rest, "wrap": True}] if rest else []
         card = {"type": "AdaptiveCard", "version": "1.4", "body": body}
         sent = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
-        told = {"type": "message", "attachments": [sent]}
-        self._post(_key(secret, "TEAMS_WEBHOOK_URL"), told, {})
+        message = {"type": "message", "attachments": [sent]}
+        self._post(_key(secret, "TEAMS_WEBHOOK_URL"), message, {})
 
     def _telegram(self, secret: Mapping[str, str], _: str, text: str) -> None:
         token = quote(_key(secret, "TELEGRAM_TOKEN"), safe=":")
-        told = {"chat_id": _key(secret, "TELEGRAM_CHAT_ID"), "text": text[:4096]}
-        self._post(f"{self._endpoints['Telegram']}/bot{token}/sendMessage", told, {})
+        body = {"chat_id": _key(secret, "TELEGRAM_CHAT_ID"), "text": text[:4096]}
+        self._post(f"{self._endpoints['Telegram']}/bot{token}/sendMessage", body, {})
 
-    def _webhook(self, secret: Mapping[str, str], told: Mapping[str, Any]) -> None:
+    def _webhook(self, secret: Mapping[str, str], body: Mapping[str, Any]) -> None:
         token = secret.get("WEBHOOK_TOKEN")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._post(_key(secret, "WEBHOOK_URL"), told, headers)
+        self._post(_key(secret, "WEBHOOK_URL"), body, headers)
 
     def _mail(self, secret: Mapping[str, str], subject: str, text: str) -> None:
         from bellhop.adapters.notices.mail import Mail, send  # noqa: PLC0415 - few send mail
@@ -136,10 +135,10 @@ class Sender:
         )
         send(mail, subject, text, self._reach, self._seconds)
 
-    def _post(self, url: str, told: Any, headers: dict[str, str]) -> bytes:
+    def _post(self, url: str, body: Any, headers: dict[str, str]) -> bytes:
         if any(not each.isprintable() or not each.isascii() for each in headers.values()):
             raise InvalidError("cannot send a notice: its token has characters that no token has")
-        return post(url, json.dumps(told).encode(), headers, self._reach, self._seconds)
+        return post(url, json.dumps(body).encode(), headers, self._reach, self._seconds)
 
 
 def _read(answer: bytes) -> dict[str, Any]:

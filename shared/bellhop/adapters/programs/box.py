@@ -1,4 +1,4 @@
-"""One call of a program that reads what strangers wrote: bounded in time, memory and output.
+"""One call of a program with untrusted input: bounded in time, memory and output.
 
 Its processor time is bounded as well: a program that waits uses none, and one that loops all.
 
@@ -15,11 +15,13 @@ that of the next one.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -28,8 +30,63 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bellhop.adapters.programs.home import private_home
 from bellhop.errors import StaleError, TemporaryError, TooLargeError
+
+_PREFIX = "bellhop-call-"
+
+
+@contextmanager
+def private_home(files: Mapping[str, bytes] | None = None) -> Iterator[Path]:
+    """Make a folder with files by their paths; remove it afterwards with all that lies in it.
+
+    It is locked as long as its process lives. A process that is killed leaves its folders behind
+    without a lock, and the next one that makes a folder removes them.
+
+    Raises:
+        OSError: no folder can be made.
+    """
+    remove_abandoned_homes()
+    home, lock = _lock()
+    try:
+        for path, content in (files or {}).items():
+            file = home / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+        os.close(lock)
+
+
+@cache
+def remove_abandoned_homes() -> None:
+    """Remove the folders of processes that were killed; do it once in each process."""
+    for home in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        # Another process, or another user, has those that cannot be locked.
+        with suppress(OSError):
+            lock = _open(home)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(home)
+            finally:
+                os.close(lock)
+
+
+def _lock() -> tuple[Path, int]:
+    """Make a folder and lock it; another one if it was removed as abandoned before its lock."""
+    while True:
+        home = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        with suppress(FileNotFoundError):
+            lock = _open(home)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if home.exists():
+                return home, lock
+            os.close(lock)
+
+
+def _open(home: Path) -> int:
+    return os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
 
 GRACE_SECONDS = 10.0
 """How long a program may take to end once it was asked to."""
@@ -39,7 +96,7 @@ _LOOK_SECONDS = 2.0
 
 
 def never() -> bool:
-    """Return that a call is wanted as long as it takes."""
+    """Return False: the call is not cancelled."""
     return False
 
 
@@ -136,7 +193,7 @@ def run(
         apart = cut_off() if offline else ()
         command = [*apart, str(program), *(paths.get(each, each) for each in arguments)]
         process = subprocess.Popen(  # noqa: S603 - the program is one of ours to choose
-            ["/bin/sh", "-c", _START, "sh", *_given(limits), *command],
+            ["/bin/sh", "-c", _START, "sh", *_write_files(limits), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -145,7 +202,7 @@ def run(
             pass_fds=tuple(held.values()),
             start_new_session=True,
         )
-        with _watched(process, place):
+        with _watch(process, place):
             output, errors = _read(process, limits)
             used = _processor_time(process)
             process.wait()
@@ -186,7 +243,7 @@ def _in_memory(files: Mapping[str, bytes]) -> Iterator[dict[str, int]]:
 
 
 @contextmanager
-def _watched(process: subprocess.Popen[bytes], home: Path) -> Iterator[None]:
+def _watch(process: subprocess.Popen[bytes], home: Path) -> Iterator[None]:
     """Let a program start, and end it; a watcher does that if this process is killed."""
     watcher: subprocess.Popen[bytes] | None = None
     try:
@@ -214,7 +271,7 @@ def _watched(process: subprocess.Popen[bytes], home: Path) -> Iterator[None]:
             watcher.stdin.close()
 
 
-def _given(limits: Limits) -> tuple[str, str]:
+def _write_files(limits: Limits) -> tuple[str, str]:
     """Return the arguments of the script that starts a program."""
     return str(limits.memory // 1024), str(limits.processor)
 

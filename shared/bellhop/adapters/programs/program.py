@@ -45,11 +45,11 @@ class Program(Struct, frozen=True):
             InvalidError: what is named, or on PATH, is older than is taken.
         """
         if named := environ.get(self.variable):
-            return self._checked(Path(named), f"{self.variable} names")
+            return self._check(Path(named), f"{self.variable} names")
         cached = cache(environ) / self.name
         if found := shutil.which(self.name, path=environ.get("PATH")):
             try:
-                return self._checked(Path(found), "PATH has")
+                return self._check(Path(found), "PATH has")
             except InvalidError:
                 if not cached.is_file():
                     raise
@@ -66,7 +66,7 @@ class Program(Struct, frozen=True):
             f" it; {self.variable} may name its program"
         )
 
-    def _checked(self, path: Path, says: str) -> Path:
+    def _check(self, path: Path, says: str) -> Path:
         changed = path.stat().st_mtime_ns if path.exists() else 0
         version = _version(path, changed, tuple(self.asked), self.version)
         if version is None:

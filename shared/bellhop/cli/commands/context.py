@@ -11,13 +11,13 @@ from pathlib import Path
 import click
 
 from bellhop.cli import output
+from bellhop.cli.command import Group
 from bellhop.cli.completion import complete_context, complete_file
-from bellhop.cli.contexts import AWS, EMBEDDED, GCP, Context, load, require_known, save
-from bellhop.cli.examples import Command, Group
-from bellhop.cli.files import explained
-from bellhop.cli.options import JSON, YAML, output_option
+from bellhop.cli.contexts import AWS, EMBEDDED, GCP, Context, load, refuse_unknown_kind, save
+from bellhop.cli.options import JSON, YAML, output_option, wrap_file_errors
 from bellhop.cli.output import say
-from bellhop.cli.session import chosen
+from bellhop.cli.printer import Printer, printer_options
+from bellhop.cli.session import choose_context
 from bellhop.errors import InvalidError
 
 _COLUMNS = (
@@ -33,6 +33,7 @@ _NOUNS = {EMBEDDED: "state in", AWS: "table", GCP: "database"}
 @click.group(
     "context",
     cls=Group,
+    state=False,
     examples=("bellhop context add lab --state /srv/bellhop", "bellhop context use lab"),
 )
 def command() -> None:
@@ -44,9 +45,9 @@ def command() -> None:
     """
 
 
-@command.command("list", cls=Command, examples=("bellhop context list",))
-@output_option
-def list_contexts(form: str) -> None:
+@command.command("list", state=False, examples=("bellhop context list",))
+@printer_options(headers=False)
+def list_contexts(*, printer: Printer) -> None:
     """List the contexts."""
     contexts = load(os.environ)
     rows = [
@@ -58,22 +59,22 @@ def list_contexts(form: str) -> None:
         }
         for each in contexts.known.values()
     ]
-    output.present(_COLUMNS, rows, form, nothing="No contexts found.")
+    printer.present(_COLUMNS, rows, nothing="No contexts found.")
 
 
-@command.command("use", cls=Command, examples=("bellhop context use lab",))
+@command.command("use", state=False, examples=("bellhop context use lab",))
 @click.argument("name", shell_complete=complete_context)
 def use(name: str) -> None:
     """Make a context the current one."""
     contexts = load(os.environ)
-    require_known(contexts.named(name))
-    save(contexts.using(name), os.environ)
+    refuse_unknown_kind(contexts.find(name))
+    save(contexts.use(name), os.environ)
     say(f"Now using context '{name}'.")
 
 
 @command.command(
     "add",
-    cls=Command,
+    state=False,
     usage=(
         "NAME --state DIR",
         "NAME --aws FILE|- [--profile PROFILE] [--role-arn ARN] [--endpoint URL]",
@@ -149,13 +150,13 @@ def add(
         context = Context(name, kind, place=_place(kind, outputs, called))
     contexts = load(os.environ)
     change = "changed" if name in contexts.known else "added"
-    save(contexts.adding(context), os.environ)
+    save(contexts.add(context), os.environ)
     say(f"Context '{name}' {change}.")
 
 
 def _place(kind: str, outputs: Path, called: Mapping[str, str]) -> dict[str, str]:
     from bellhop.adapters.local.files import bounded, read_at_most
-    from bellhop.cli.outputs import LARGEST, read_outputs
+    from bellhop.cli.providers.provider import LARGEST, read_outputs
 
     endpoint, role = called["endpoint"], called["role_arn"]
     if endpoint and not endpoint.startswith(("https://", "http://")):
@@ -166,7 +167,7 @@ def _place(kind: str, outputs: Path, called: Mapping[str, str]) -> dict[str, str
             " arn:aws:iam::123456789012:role/operator"
         )
     source = "standard input" if str(outputs) == "-" else str(outputs)
-    with explained(f"'{source}'"):
+    with wrap_file_errors(f"'{source}'"):
         piped = str(outputs) == "-"
         content = (
             bounded(sys.stdin.buffer, LARGEST, source)
@@ -178,24 +179,24 @@ def _place(kind: str, outputs: Path, called: Mapping[str, str]) -> dict[str, str
     return {**read_outputs(text, source, kind), **own}
 
 
-@command.command("remove", cls=Command, examples=("bellhop context remove lab",))
+@command.command("remove", state=False, examples=("bellhop context remove lab",))
 @click.argument("name", shell_complete=complete_context)
 def remove(name: str) -> None:
     """Remove a context; the installation does not change. The current one cannot be removed."""
-    save(load(os.environ).removing(name), os.environ)
+    save(load(os.environ).remove(name), os.environ)
     say(f"Context '{name}' removed.")
 
 
-@command.command("show", cls=Command, examples=("bellhop context show -o yaml",))
+@command.command("show", state=False, examples=("bellhop context show -o yaml",))
 @output_option
 def show(form: str) -> None:
     """Show the context that commands use now, however it was chosen."""
-    from bellhop.cli.providers import place_of
+    from bellhop.cli.providers.provider import load_provider
 
-    context = chosen()
-    there = place_of(context).there(context)
+    context = choose_context()
+    there = load_provider(context).exists(context)
     if form in {JSON, YAML}:
-        output.objects([{**context.to_dict(), "there": there}], form, one=True)
+        output.print_objects([{**context.to_dict(), "there": there}], form, one=True)
         return
     name = context.name or "(named by --state or BELLHOP_STATE)"
     say(f"{name}: {context.kind}, {_NOUNS[context.kind]} {context.where}")

@@ -1,4 +1,4 @@
-"""`bellhop dead-letters`: messages that were given up, kept until somebody decides."""
+"""`bellhop dead-letters`: list, replay or drop messages that failed permanently."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output
-from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import output_option, state_option
+from bellhop.cli.command import Group
 from bellhop.cli.output import Column, Row, say
-from bellhop.cli.session import installation
-from bellhop.diagnosis.queues import dead_letters
+from bellhop.cli.printer import Printer, printer_options
+from bellhop.cli.session import open_installation
+from bellhop.diagnosis.calls import list_dead_letters
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.installation.installation import Installation
+    from bellhop.installation import Installation
     from bellhop.ports.queue import DeadLetters
 
 COLUMNS = (
     Column("ID", "id"),
-    Column("DIED", "died", shown=output.stamp),
+    Column("DIED", "died", shown=output.format_time),
     Column("ATTEMPTS", "attempts"),
     Column("GROUP", "group"),
     Column("REASON", "reason"),
-    Column("MESSAGE", "message", wide=True, shown=output.line),
+    Column("MESSAGE", "message", wide=True, shown=output.format_json_line),
 )
 
 
@@ -34,7 +34,6 @@ COLUMNS = (
     cls=Group,
     examples=("bellhop dead-letters list", "bellhop dead-letters replay deploy/12"),
 )
-@state_option
 def command() -> None:
     """List, replay or drop messages that failed permanently.
 
@@ -42,17 +41,15 @@ def command() -> None:
     """
 
 
-@command.command("list", cls=Command, examples=("bellhop dead-letters list -o wide",))
-@output_option
-@state_option
-def list_letters(form: str) -> None:
+@command.command("list", examples=("bellhop dead-letters list -o wide",))
+@printer_options(headers=False)
+def list_letters(*, printer: Printer) -> None:
     """List the dead-lettered messages, with the reason."""
-    output.present(COLUMNS, _rows(installation()), form, nothing="No dead letters found.")
+    printer.present(COLUMNS, _rows(open_installation()), nothing="No dead letters found.")
 
 
 @command.command(
     "replay",
-    cls=Command,
     usage=(
         "INBOX/ID...",
         "--all",
@@ -61,24 +58,22 @@ def list_letters(form: str) -> None:
 )
 @click.argument("ids", nargs=-1, metavar="[INBOX/ID]...")
 @click.option("--all", "everything", is_flag=True, help="Replay every message.")
-@state_option
 def replay(ids: tuple[str, ...], *, everything: bool) -> None:
     """Put messages back into their queue, with a new count of attempts."""
     if bool(ids) == everything:
         raise click.UsageError("name what to replay: either INBOX/ID, or --all")
-    here = installation()
+    here = open_installation()
     for each in [row["id"] for row in _rows(here)] if everything else ids:
         letters, number = _letters(here, each)
         letters.replay(number)
         say(f"dead-letter/{each} replayed")
 
 
-@command.command("drop", cls=Command, examples=("bellhop dead-letters drop deploy/12",))
+@command.command("drop", examples=("bellhop dead-letters drop deploy/12",))
 @click.argument("ids", nargs=-1, required=True, metavar="INBOX/ID...")
-@state_option
 def drop(ids: tuple[str, ...]) -> None:
     """Delete messages permanently; the next resync corrects what it can."""
-    here = installation()
+    here = open_installation()
     for each in ids:
         letters, number = _letters(here, each)
         letters.drop(number)
@@ -86,7 +81,7 @@ def drop(ids: tuple[str, ...]) -> None:
 
 
 def _rows(here: Installation) -> Iterator[Row]:
-    for inbox, letters in dead_letters(here).items():
+    for inbox, letters in list_dead_letters(here).items():
         for letter in letters:
             yield {
                 "id": f"{inbox}/{letter.id}",

@@ -1,4 +1,4 @@
-"""`bellhop diff`: what applying profiles, or files, would change right now."""
+"""`bellhop diff`: the changes that applying profiles, or files, would make now."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output
-from bellhop.cli.clusters import cluster_option, known
+from bellhop.cli.command import Command
 from bellhop.cli.completion import complete_profile
-from bellhop.cli.examples import Command
 from bellhop.cli.options import (
     TABLE,
     applyset_options,
     files_options,
     output_option,
-    refuse_prune_alone,
-    state_option,
+    refuse_prune_without_set,
 )
 from bellhop.cli.output import say
-from bellhop.cli.queries import PROFILES, TRIGGER, join_kind, profile_or_trigger
-from bellhop.cli.session import installation
+from bellhop.cli.queries import PROFILES, TRIGGER, join_kind, resolve_profile_or_trigger
+from bellhop.cli.selection import cluster_option, find_cluster
+from bellhop.cli.session import open_installation
 from bellhop.errors import CloudDeniedError, InvalidError, PermanentError
 
 if TYPE_CHECKING:
-    from bellhop.diagnosis.names import Titled
-    from bellhop.installation.installation import Installation
-    from bellhop.operations.previews import Previewed, Unknown
+    from bellhop.diagnosis.names import ProfileNames
+    from bellhop.installation import Installation
+    from bellhop.operations.previews import PreviewedChange, UnknownChange
 
 DIFFERS = 1
 """The exit code where anything would change, as kubectl has it; of an error it is 2."""
@@ -64,7 +63,6 @@ _NOTHING = "Nothing would change."
 @files_options("Manifests to compare with what is stored; may be repeated.")
 @applyset_options
 @output_option
-@state_option
 def command(  # noqa: PLR0913 - one parameter an option
     profiles: tuple[str, ...],
     namespace: str,
@@ -92,27 +90,27 @@ def command(  # noqa: PLR0913 - one parameter an option
     `diff -u` does. The exit code is 0 if nothing differs, 1 if something does, and 2 or more for an
     error.
     """
-    refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
+    refuse_prune_without_set(applyset, prune=prune, allow_empty=allow_empty)
     if bool(paths) == bool(profiles):
         raise click.UsageError("name what to compare: either profiles, or manifests by -f")
     if not paths:
         if recursive or applyset is not None:
             raise click.UsageError("--recursive and --applyset belong to -f")
-        with _refusing():
-            code = _of_profiles(profiles, namespace, cluster, form, live=live)
+        with _refuse_as_invalid():
+            code = _diff_profiles(profiles, namespace, cluster, form, live=live)
         raise click.exceptions.Exit(code)
     if namespace or cluster or live:
         raise click.UsageError("-f compares manifests with what is stored, in no cluster")
-    with _refusing():
-        differs = _of_files(
+    with _refuse_as_invalid():
+        differs = _diff_files(
             paths, applyset, form, recursive=recursive, prune=prune, allow_empty=allow_empty
         )
     raise click.exceptions.Exit(DIFFERS if differs else 0)
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """Give a refusal another exit code: 1, which it has elsewhere, means that something differs."""
+def _refuse_as_invalid() -> Iterator[None]:
+    """Give a refusal the exit code 2: in this command, 1 means that something differs."""
     try:
         yield
     except InvalidError:
@@ -121,7 +119,7 @@ def _refusing() -> Iterator[None]:
         raise InvalidError(str(error)) from error
 
 
-def _of_files(
+def _diff_files(
     paths: Sequence[str],
     applyset: str | None,
     form: str,
@@ -130,78 +128,79 @@ def _of_files(
     prune: bool,
     allow_empty: bool,
 ) -> bool:
-    """Print what applying files would change, and say whether anything."""
-    from bellhop.cli.apply_files import read, refusing_changes
-    from bellhop.cli.manifest_diffs import COLUMNS, differences, left
+    """Print the changes that applying files would make, and return whether there are any."""
+    from bellhop.cli.apply_files import locate_refused_changes, read_manifests
+    from bellhop.cli.diffs import MANIFEST_COLUMNS, list_differences, list_pruned
     from bellhop.cli.removal_warnings import say_plan
 
-    documents, declared = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
-    here = installation()
-    pruned = left(here, applyset, declared, prune=prune)
-    with refusing_changes(here, documents, declared):
-        here.declare.rehearse(declared)
-    found = list(differences(here, declared, pruned))
+    documents, declared = read_manifests(
+        paths, applyset, recursive=recursive, allow_empty=allow_empty
+    )
+    here = open_installation()
+    pruned = list_pruned(here, applyset, declared, prune=prune)
+    with locate_refused_changes(here, documents, declared):
+        here.declare.preview(declared)
+    found = list(list_differences(here, declared, pruned))
     if form == TABLE:
         for each in found:
             say(*each.lines)
         if not found:
             say(_NOTHING, err=True)
     else:
-        output.present(COLUMNS, (each.row for each in found), form, nothing=_NOTHING)
+        output.print_rows(MANIFEST_COLUMNS, (each.row for each in found), form, nothing=_NOTHING)
     say_plan(here, here.declare.foresee(declared, pruned))
     return bool(found)
 
 
-def _of_profiles(
+def _diff_profiles(
     words: tuple[str, ...], namespace: str, cluster: str, form: str, *, live: bool
 ) -> int:
-    """Print what profiles would change in their clusters; return the exit code."""
-    from bellhop.cli import previews
-    from bellhop.cli.progress import Progress
-    from bellhop.diagnosis.names import Titled
+    """Print the changes that profiles would make in their clusters; return the exit code."""
+    from bellhop.cli import diffs
+    from bellhop.cli.printer import Progress
+    from bellhop.diagnosis.names import ProfileNames
     from bellhop.operations import previews as previewing
 
-    here = installation()
-    key, titled = known(here, cluster, namespace), Titled(here)
-    unknown: list[Unknown] = []
+    here = open_installation()
+    key, titled = find_cluster(here, cluster, namespace), ProfileNames(here)
+    unknown: list[UnknownChange] = []
     seen: Counter[str] = Counter()
 
-    def changes() -> Iterator[Previewed]:
+    def changes() -> Iterator[PreviewedChange]:
         with Progress() as progress:
-            for name in _meant(here, words, cluster=key):
-                for each in previewing.now(here, name, key, progress.ask, live=live):
+            for name in _resolve_profiles(here, words, cluster=key):
+                for each in previewing.preview_now(here, name, key, progress.ask, live=live):
                     progress.clear()
-                    if isinstance(each, previewing.Unknown):
+                    if isinstance(each, previewing.UnknownChange):
                         unknown.append(each)
                         continue
-                    seen[previews.sort_of(each.change)] += 1
+                    seen[diffs.classify_change(each.change)] += 1
                     yield each
 
     if form == TABLE:
-        for line in previews.texts(changes(), titled):
+        for line in diffs.format_previews(changes(), titled):
             say(line)
     else:
-        rows = previews.rows(changes(), titled)
-        output.present(previews.COLUMNS, rows, form, nothing=_NOTHING)
-    differs, refused = seen[previews.DIFFERS], seen[previews.REFUSED]
+        rows = diffs.make_preview_rows(changes(), titled)
+        output.print_rows(diffs.PREVIEW_COLUMNS, rows, form, nothing=_NOTHING)
+    differs, refused = seen[diffs.DIFFERS], seen[diffs.REFUSED]
     if form == TABLE and not (unknown or differs or refused):
         say(_NOTHING, err=True)
-    if seen[previews.NOT_COMPARED]:
-        say(_not_compared(seen[previews.NOT_COMPARED]), err=True)
+    if seen[diffs.NOT_COMPARED]:
+        say(_format_not_compared(seen[diffs.NOT_COMPARED]), err=True)
     _refuse_unknown(unknown, titled)
     return REFUSED if refused else DIFFERS if differs else 0
 
 
-def _refuse_unknown(unknown: Sequence[Unknown], titled: Titled) -> None:
-    """Name the clusters that could not be asked, and raise the first one's error."""
+def _refuse_unknown(unknown: Sequence[UnknownChange], titled: ProfileNames) -> None:
+    """Name the clusters that could not be called, and raise the first one's error."""
     for each in unknown:
         say(f"warning: '{titled.shown(each.profile)}' in '{each.cluster}': {each.error}", err=True)
     if unknown:
         raise unknown[0].error
 
 
-def _not_compared(number: int) -> str:
-    """Say how many objects the clusters were not asked about."""
+def _format_not_compared(number: int) -> str:
     said = f"{number} objects that are" if number > 1 else "1 object that is"
     were, them = ("were", "them") if number > 1 else ("was", "it")
     return (
@@ -210,16 +209,20 @@ def _not_compared(number: int) -> str:
     )
 
 
-def _meant(here: Installation, words: Sequence[str], *, cluster: str) -> Iterator[str]:
-    """Yield our names of the profiles that words mean, each once; a trigger's are several.
+def _resolve_profiles(here: Installation, words: Sequence[str], *, cluster: str) -> Iterator[str]:
+    """Yield the record names of profiles, each once; a trigger has several.
 
-    Of a trigger those are left out that have nothing to do with the cluster, if one is named.
+    Profiles of a trigger that have nothing to do with `cluster` are left out, if it is named.
     """
-    from bellhop.diagnosis.names import made_by, meant
+    from bellhop.diagnosis.names import list_trigger_profiles, resolve_profile
 
     names: dict[str, None] = {}
     for word in join_kind(words, (*PROFILES, TRIGGER)):
-        name, trigger = profile_or_trigger(here, word)
-        found = made_by(here, trigger, cluster) if trigger else [meant(here, name)]
+        name, trigger = resolve_profile_or_trigger(here, word)
+        found = (
+            list_trigger_profiles(here, trigger, cluster)
+            if trigger
+            else [resolve_profile(here, name)]
+        )
         names |= dict.fromkeys(found)
     yield from names

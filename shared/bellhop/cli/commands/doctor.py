@@ -1,4 +1,4 @@
-"""`bellhop doctor`: the way into clusters and back, piece by piece, with what to do."""
+"""`bellhop doctor`: check the connection to clusters and back, with what to do."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output, session
-from bellhop.cli.examples import Command
-from bellhop.cli.options import JSON, YAML, output_option, state_option
-from bellhop.cli.output import compose, styled
+from bellhop.cli.command import Command
+from bellhop.cli.options import JSON, YAML, output_option
+from bellhop.cli.output import print_styled, style
 from bellhop.cli.selection import FindKeys, named_clusters
 from bellhop.core.printable import visible
 
 if TYPE_CHECKING:
-    from bellhop.diagnosis.doctor import CheckResult
+    from bellhop.diagnosis.condition import Condition
 
 WRONG = 1
 """The exit code where anything is wrong."""
 
-_COLOURS = {"well": "green", "wrong": "red", "open": "yellow"}
-_MARKS = {"well": "OK", "wrong": "FAIL", "open": "WARN"}
+_COLOURS = {"yes": "green", "failed": "red", "unknown": "yellow"}
+_MARKS = {"yes": "OK", "failed": "FAIL", "unknown": "WARN"}
+_VERDICTS = {"yes": "well", "failed": "wrong", "unknown": "open"}
 _WIDTH = 11
 
 
@@ -36,51 +37,54 @@ _WIDTH = 11
 )
 @named_clusters
 @output_option
-@state_option
 def command(find_keys: FindKeys, form: str) -> None:
     """Check the connection to one cluster and back, or to all, step by step.
 
     Credentials, permissions, the webhook and the forwarder's last heartbeat are checked; each
-    problem comes with what to do. A dry-run call through the API server tests the forwarder.
+    problem comes with what to do. A dry-run call through the API server tests the forwarder. Of the
+    cluster that holds the configuration the definitions, rights and webhook for it are checked.
     Nothing is written, neither to Bellhop nor to clusters, and `bellhop serve` need not run. The
     exit code is 1 if there is a problem.
     """
-    here = session.looking()
-    from bellhop.diagnosis.doctor import examine, house
+    here = session.open_read_only()
+    from bellhop.configuration.doctor import check_configuration
+    from bellhop.diagnosis.doctor import check_clusters
+    from bellhop.diagnosis.worker_status import check_worker
 
     keys = find_keys(here) or list(here.catalogs.known().clusters)
-    own = list(house(here, answers=session.answers(here.inbound)))
-    found: list[tuple[str, Sequence[CheckResult]]] = [("", own), *examine(here, keys)]
+    own = list(check_worker(here, answers=session.is_listening(here.inbound)))
+    checked = check_clusters(here, keys, check_configuration)
+    found: list[tuple[str, Sequence[Condition]]] = [("", own), *checked]
     if form in {JSON, YAML}:
-        output.records(rows(found), form)
+        output.print_records(make_rows(found), form)
     else:
         for name, signs in found:
-            _tell(f"Cluster {name}" if name else "Bellhop", signs)
+            _report(f"Cluster {name}" if name else "Bellhop", signs)
         if not keys:
             output.say("No cluster is registered.", err=True)
-    ill = any(sign.verdict == "wrong" for _, signs in found for sign in signs)
+    ill = any(sign.status == "failed" for _, signs in found for sign in signs)
     raise click.exceptions.Exit(WRONG if ill else 0)
 
 
-def rows(found: Sequence[tuple[str, Sequence[CheckResult]]]) -> Iterator[dict[str, str]]:
-    """Yield what was found as `bellhop doctor -o json` prints it."""
+def make_rows(found: Sequence[tuple[str, Sequence[Condition]]]) -> Iterator[dict[str, str]]:
+    """Yield check results as `bellhop doctor -o json` prints them."""
     for key, signs in found:
         for sign in signs:
             yield {
                 "cluster": key,
-                "piece": sign.piece,
-                "status": _MARKS[sign.verdict],
+                "piece": sign.type,
+                "status": _MARKS[sign.status],
                 # The key of earlier versions, for one more release.
-                "verdict": sign.verdict,
-                "sentence": sign.sentence,
+                "verdict": _VERDICTS[sign.status],
+                "sentence": sign.message,
                 "cure": sign.cure,
             }
 
 
-def _tell(title: str, signs: Sequence[CheckResult]) -> None:
-    compose(styled(title, "cyan", bold=True))
+def _report(title: str, signs: Sequence[Condition]) -> None:
+    print_styled(style(title, "cyan", bold=True))
     for sign in signs:
-        mark = styled(f"{_MARKS[sign.verdict]:<4}", _COLOURS[sign.verdict])
-        compose(f"  {mark}  {sign.piece:<{_WIDTH}}  {visible(sign.sentence)}")
-        if sign.cure and sign.verdict != "well":
-            compose(f"        {'':<{_WIDTH}}  -> {visible(sign.cure)}")
+        mark = style(f"{_MARKS[sign.status]:<4}", _COLOURS[sign.status])
+        print_styled(f"  {mark}  {sign.type:<{_WIDTH}}  {visible(sign.message)}")
+        if sign.cure and sign.status != "yes":
+            print_styled(f"        {'':<{_WIDTH}}  -> {visible(sign.cure)}")

@@ -1,4 +1,4 @@
-"""`bellhop import`: what another tool has, converted into a folder; nothing else is changed."""
+"""`bellhop import`: convert the configuration of another tool into a folder."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bellhop.cli import output
+from bellhop.cli.command import Group
 from bellhop.cli.completion import complete_file
-from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import JSON, YAML, files_options, output_option
-from bellhop.cli.output import count, say
+from bellhop.cli.output import format_count, say
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ _IMPORTED, _REFUSED = "imported", "refused"
 _SAVE = "bellhop import sveltos -f hub.yaml --output-dir fleet"
 
 
-@click.group("import", cls=Group, examples=(_SAVE,))
+@click.group("import", cls=Group, state=False, examples=(_SAVE,))
 def command() -> None:
     """Convert the configuration of other tools."""
 
 
 @command.command(
     "sveltos",
-    cls=Command,
+    state=False,
     usage=(
         "-f FILE|DIR|-... [OPTIONS]",
         "--kubeconfig FILE [--kubeconfig-context NAME] [OPTIONS]",
@@ -97,21 +97,21 @@ def sveltos(
         raise click.UsageError("give either -f or --kubeconfig")
     if kubeconfig_context and not kubeconfig:
         raise click.UsageError("--kubeconfig-context belongs to --kubeconfig")
-    with _hub(paths, kubeconfig, kubeconfig_context, recursive=recursive) as hub:
+    with _open_hub(paths, kubeconfig, kubeconfig_context, recursive=recursive) as hub:
         try:
             found = convert(hub)
         except InvalidError as error:
             source = ", ".join(paths) or f"the cluster of '{kubeconfig}'"
             raise InvalidError(f"cannot import {source}: {error}") from error
     if form in {JSON, YAML}:
-        output.objects([_report(found)], form, one=True)
+        output.print_objects([_format_report(found)], form, one=True)
     else:
-        output.table(_COLUMNS, map(_row, found.objects), form, nothing="nothing is imported")
-        _say_rest(found)
+        output.print_table(_COLUMNS, map(_row, found.objects), form, nothing="nothing is imported")
+        _report_rest(found)
     if folder is not None:
         _write(folder, found, quiet=form in {JSON, YAML})
     if found.refused:
-        parts = f"{len(found.refused)} of {count(len(found.objects), 'object')}"
+        parts = f"{len(found.refused)} of {format_count(len(found.objects), 'object')}"
         verb = "is" if len(found.refused) == 1 else "are"
         say(
             f"error: {parts} {verb} refused; change what the notes name, or do without;"
@@ -122,16 +122,15 @@ def sveltos(
 
 
 @contextmanager
-def _hub(
+def _open_hub(
     paths: Sequence[str], kubeconfig: Path | None, context: str | None, *, recursive: bool
 ) -> Iterator[Hub]:
-    """Open the management cluster, or the files that stand for it."""
     from bellhop.cli.sveltos.hub import ClusterHub, FilesHub
 
     if kubeconfig is None:
-        from bellhop.cli.manifest_files import documents, files
+        from bellhop.cli.manifest_files import list_files, read_files
 
-        yield FilesHub(documents(files(paths, recursive=recursive)))
+        yield FilesHub(read_files(list_files(paths, recursive=recursive)))
         return
     from bellhop.adapters.kube.client import KubeClient
     from bellhop.cli.credentials import read_kubeconfig
@@ -154,9 +153,9 @@ def _row(each: Converted) -> dict[str, Any]:
     }
 
 
-def _report(found: Conversion) -> dict[str, Any]:
-    """Return all that is reported, for programs; no contents of Secrets are among it."""
-    from bellhop.cli.sveltos.folder import path_of
+def _format_report(found: Conversion) -> dict[str, Any]:
+    """Return the report for programs, without contents of Secrets."""
+    from bellhop.cli.sveltos.folder import choose_path
 
     objects = [
         {
@@ -164,7 +163,7 @@ def _report(found: Conversion) -> dict[str, Any]:
             "namespace": each.namespace,
             "name": each.name,
             "result": _IMPORTED if each.manifests else _REFUSED,
-            "file": path_of(each) if each.manifests else "",
+            "file": choose_path(each) if each.manifests else "",
             "notes": list(each.notes),
         }
         for each in found.objects
@@ -176,8 +175,8 @@ def _report(found: Conversion) -> dict[str, Any]:
     return {"objects": objects, "omitted": omitted, "actions": found.actions}
 
 
-def _say_rest(found: Conversion) -> None:
-    """Print what is left out, and what the user has to do."""
+def _report_rest(found: Conversion) -> None:
+    """Print the omitted objects, and the actions that are left to the user."""
     reasons: dict[str, list[str]] = {}
     for (why, kind), number in sorted(found.omitted.items()):
         reasons.setdefault(why, []).append(f"{number} {kind}")
@@ -192,11 +191,11 @@ def _write(folder: Path, found: Conversion, *, quiet: bool) -> None:
 
     secrets = write(folder, found.objects)
     written = len(found.objects) - len(found.refused)
-    say(f"{count(written, 'file')} written to {folder}", err=quiet)
+    say(f"{format_count(written, 'file')} written to {folder}", err=quiet)
     if secrets:
         has = "has a Secret" if secrets == 1 else "have Secrets"
         say(
-            f"warning: {count(secrets, 'file')} {has} in plain text, readable by you only:"
+            f"warning: {format_count(secrets, 'file')} {has} in plain text, readable by you only:"
             " encrypt before you commit",
             err=True,
         )

@@ -1,4 +1,4 @@
-"""`bellhop logs`: what the functions of an installation in a cloud have logged."""
+"""`bellhop logs`: the log of the functions of an installation in a cloud."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli import lines, output
-from bellhop.cli.clusters import known
-from bellhop.cli.duration import read_duration
-from bellhop.cli.examples import Command
-from bellhop.cli.lines import line_options
-from bellhop.cli.options import TABLE, YAML
+from bellhop.cli import output
+from bellhop.cli.command import Command
+from bellhop.cli.options import TABLE, YAML, read_duration
 from bellhop.cli.output import say
-from bellhop.cli.session import chosen, installation
+from bellhop.cli.printer import line_options
+from bellhop.cli.selection import find_cluster
+from bellhop.cli.session import choose_context, open_installation
 from bellhop.errors import MissingError
 
 if TYPE_CHECKING:
-    from bellhop.state.record import Entry
+    from bellhop.state.event_log import Entry
 
 _TROUBLES = ("warning", "error")
 
@@ -64,50 +63,49 @@ def command(  # noqa: PLR0913 - one parameter an option
     They have the decisions that `bellhop show events` shows, and also warnings, errors, and
     functions that the cloud has ended. The embedded mode writes its log to standard output.
     """
-    from bellhop.cli.providers import place_of
+    from bellhop.cli import event_log
+    from bellhop.cli.providers.provider import load_provider
     from bellhop.diagnosis import timeline
 
     ago = read_duration(since) if since else timedelta(hours=0 if follow else 1)
-    context = chosen()
-    journal = place_of(context).journal(context, os.environ, stage)
+    context = choose_context()
+    journal = load_provider(context).open_log(context, os.environ, stage)
     begin = datetime.now(UTC) - ago
-    wanted = timeline.Filter(trace, _key(cluster, namespace), source)
+    selected = timeline.Filter(trace, _find_cluster(cluster, namespace), source)
     if follow:
-        lines.follow(timeline.chosen(journal.follow(begin, wait=_warn), wanted), form)
+        event_log.follow_entries(
+            timeline.select_entries(journal.follow(begin, wait=_warn), selected), form
+        )
         return
     found = journal.read(begin)
     if form != TABLE:
-        entries = list(timeline.chosen(found, wanted))[-limit:]
+        entries = list(timeline.select_entries(found, selected))[-limit:]
         if form == YAML:
-            output.records(map(timeline.row, entries), form)
+            output.print_records(map(timeline.make_row, entries), form)
         else:
-            lines.tell_lines(entries, form)
+            event_log.print_entries(entries, form)
         return
-    blocks = list(_last(list(timeline.blocks(found, wanted)), limit))
+    blocks = list(_take_last(list(timeline.group_entries(found, selected)), limit))
     for block in blocks:
-        _block(block)
+        _print_block(block)
     if not blocks:
         say(f"No lines found in the last {since or '1h'}.", err=True)
 
 
-def _key(cluster: str, namespace: str) -> str:
-    """Return the key of a cluster; one that left the fleet has its lines as long as they are kept.
-
-    Raises:
-        MissingError: no cluster is meant by it.
-    """
+def _find_cluster(cluster: str, namespace: str) -> str:
+    """Return the key of a cluster; the lines of a deregistered one are still there."""
     if not (cluster or namespace):
         return ""
     try:
-        return known(installation(), cluster, namespace)
+        return find_cluster(open_installation(), cluster, namespace)
     except MissingError:
         if "/" in cluster:
             return cluster
         raise
 
 
-def _last(blocks: list[list[Entry]], limit: int) -> Iterable[list[Entry]]:
-    """Return the last blocks, of so many lines at least; all where there is no limit."""
+def _take_last(blocks: list[list[Entry]], limit: int) -> Iterable[list[Entry]]:
+    """Return the last blocks, of at least `limit` lines; all of them if it is 0."""
     first, lines = len(blocks), 0
     while first and (not limit or lines < limit):
         first -= 1
@@ -115,13 +113,13 @@ def _last(blocks: list[list[Entry]], limit: int) -> Iterable[list[Entry]]:
     return blocks[first:]
 
 
-def _block(block: list[Entry]) -> None:
-    from bellhop.cli import events
+def _print_block(block: list[Entry]) -> None:
+    from bellhop.cli import event_log
 
     if block[0].what in _TROUBLES:
-        events.tell_line(block[0])
+        event_log.print_line(block[0])
     else:
-        events.tell(block)
+        event_log.print_block(block)
 
 
 def _warn(said: str) -> None:

@@ -1,4 +1,4 @@
-"""`bellhop redeploy`: apply again what profiles hold, whatever is known of it."""
+"""`bellhop redeploy` and `bellhop resync`: apply contents again, and list clusters now."""
 
 from __future__ import annotations
 
@@ -8,27 +8,36 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from bellhop.cli import session
-from bellhop.cli.clusters import cluster_option, known
+from bellhop.cli.command import Command
 from bellhop.cli.completion import complete_profile
-from bellhop.cli.examples import Command
-from bellhop.cli.kinds import kind_named, singular, split_kind
-from bellhop.cli.options import state_option
-from bellhop.cli.output import count, say
-from bellhop.cli.pause import SELECTABLE
-from bellhop.cli.queries import PROFILES, TRIGGER, join_kind, profile_named, profile_or_trigger
+from bellhop.cli.kinds import find_kind, singular_name, split_kind
+from bellhop.cli.output import format_count, say
+from bellhop.cli.queries import (
+    PROFILES,
+    TRIGGER,
+    join_kind,
+    read_profile_name,
+    resolve_profile_or_trigger,
+)
 from bellhop.cli.selection import (
+    SELECTABLE,
+    FindKeys,
     Selection,
+    cluster_option,
+    find_cluster,
     for_each,
+    named_clusters,
+    read_selected_kind,
     select_clusters,
     select_objects,
-    selected_kind,
     selection_options,
 )
 from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.installation.installation import Installation
-    from bellhop.operations.redeployment import Asked
+    from bellhop.installation import Installation
+    from bellhop.operations.redeployment import RequestedProfile
+
 
 _CLUSTER = "cluster"
 
@@ -77,7 +86,6 @@ class Target(NamedTuple):
     help="Remove a withdrawn profile without its preDeleteChecks and postDeleteChecks.",
 )
 @selection_options
-@state_option
 def command(
     words: tuple[str, ...], namespace: str, cluster: str, selection: Selection, *, unchecked: bool
 ) -> None:
@@ -98,13 +106,13 @@ def command(
     if selection and words and (namespace or cluster or unchecked):
         raise click.UsageError("use -l and --all with only a kind")
     select = selection and words
-    word, cluster = ("", cluster) if select else _read(words, namespace, cluster)
-    here = session.installation()
+    word, cluster = ("", cluster) if select else _read_words(words, namespace, cluster)
+    here = session.open_installation()
     if select:
-        targets = _select(here, words, selection)
+        targets = _select_targets(here, words, selection)
     else:
-        targets = [_named(here, word, namespace, cluster, unchecked=unchecked)]
-    asked: list[Asked] = []
+        targets = [_find_target(here, word, namespace, cluster, unchecked=unchecked)]
+    asked: list[RequestedProfile] = []
     try:
         _redeploy_each(here, targets, asked, unchecked=unchecked)
     except BellhopError:
@@ -114,11 +122,11 @@ def command(
     _report(here, asked)
 
 
-def _report(here: Installation, asked: Sequence[Asked]) -> None:
-    from bellhop.diagnosis.names import Titled
+def _report(here: Installation, asked: Sequence[RequestedProfile]) -> None:
+    from bellhop.diagnosis.names import ProfileNames
 
-    titled = Titled(here)
-    say(f"Asked for {count(len(asked), 'deployment')}.")
+    titled = ProfileNames(here)
+    say(f"Asked for {format_count(len(asked), 'deployment')}.")
     for each in asked:
         if each.busy:
             name = titled.shown(each.profile)
@@ -127,15 +135,15 @@ def _report(here: Installation, asked: Sequence[Asked]) -> None:
                 " when that has ended",
                 err=True,
             )
-    if asked and not session.serves(here):
-        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
+    if asked:
+        session.warn_unless_served(here)
 
 
 def _redeploy_each(
-    here: Installation, targets: Sequence[Target], asked: list[Asked], *, unchecked: bool
+    here: Installation, targets: Sequence[Target], asked: list[RequestedProfile], *, unchecked: bool
 ) -> None:
-    """Ask for the deployments of each target; of several, one may have none."""
-    from bellhop.cli.progress import Progress
+    """Request the deployments of each target; one of several may have none."""
+    from bellhop.cli.printer import Progress
     from bellhop.operations.redeployment import redeploy
 
     with Progress() as progress:
@@ -151,7 +159,7 @@ def _redeploy_each(
                         cluster,
                         trigger=trigger,
                         unchecked=unchecked,
-                        tell=lambda number: progress.count(
+                        report_progress=lambda number: progress.count(
                             before + number, "deployments are asked for"
                         ),
                     )
@@ -163,30 +171,32 @@ def _redeploy_each(
         for_each(targets, ask)
 
 
-def _named(
+def _find_target(
     here: Installation, word: str, namespace: str, cluster: str, *, unchecked: bool
 ) -> Target:
-    from bellhop.diagnosis.names import meant
+    from bellhop.diagnosis.names import resolve_profile
 
-    profile, trigger = profile_or_trigger(here, word) if word else ("", "")
+    profile, trigger = resolve_profile_or_trigger(here, word) if word else ("", "")
     if unchecked and (trigger or not profile):
         raise click.UsageError("--unchecked goes with one profile")
-    return Target(meant(here, profile), known(here, cluster, namespace), trigger)
+    return Target(resolve_profile(here, profile), find_cluster(here, cluster, namespace), trigger)
 
 
-def _select(here: Installation, words: tuple[str, ...], selection: Selection) -> list[Target]:
+def _select_targets(
+    here: Installation, words: tuple[str, ...], selection: Selection
+) -> list[Target]:
     from bellhop.api.kinds import DeclarationKey
-    from bellhop.diagnosis.names import meant
+    from bellhop.diagnosis.names import resolve_profile
 
-    kind = selected_kind(words, SELECTABLE)
+    kind = read_selected_kind(words, SELECTABLE)
     if kind == _CLUSTER:
         return [Target(cluster=key) for key in select_clusters(here, selection)]
     rows = select_objects(here, kind, selection)
     if kind == TRIGGER:
         return [Target(trigger=row["name"]) for row in rows]
-    [stored] = kind_named(kind).stored
+    [stored] = find_kind(kind).stored
     rules = [
-        meant(here, row["name"])
+        resolve_profile(here, row["name"])
         if row.get("trigger")
         else DeclarationKey(stored, row["namespace"], row["name"]).rule
         for row in rows
@@ -194,11 +204,11 @@ def _select(here: Installation, words: tuple[str, ...], selection: Selection) ->
     return [Target(profile=rule) for rule in rules]
 
 
-def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, str]:
-    """Read a profile or, in sveltosctl's words, `cluster` with its name or with options."""
+def _read_words(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, str]:
+    """Read a profile or, as sveltosctl has it, `cluster` with its name or with options."""
     kind, name = split_kind(words[0], [_CLUSTER]) if len(words) == 1 else ("", "")
     first, *others = (kind, name) if kind else join_kind(words, (*PROFILES, TRIGGER)) or ("",)
-    in_their_words = singular(first) == _CLUSTER and (others or cluster)
+    in_their_words = singular_name(first) == _CLUSTER and (others or cluster)
     names = others if in_their_words else [first]
     if len(names) > 1 or (not in_their_words and others) or (names and in_their_words and cluster):
         raise click.UsageError("name one profile, or one cluster")
@@ -206,5 +216,32 @@ def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, st
         raise click.UsageError("--namespace goes with --cluster")
     if in_their_words:
         return "", (names or [cluster])[0]
-    profile_named(first)
+    read_profile_name(first)
     return first, cluster
+
+
+@click.command(
+    "resync",
+    cls=Command,
+    examples=(
+        "bellhop resync",
+        "bellhop resync prod/eu-1 --full",
+        "bellhop resync -l env=production",
+    ),
+)
+@named_clusters
+@click.option("--full", is_flag=True, help="Evaluate all objects, not only those that changed.")
+def resync(find_keys: FindKeys, *, full: bool) -> None:
+    """Resync one cluster, those that are selected, or without either all of them, now.
+
+    `bellhop serve` or the functions do this; the command requests it.
+    """
+    from bellhop.state.messages import Resync
+
+    here = session.open_installation()
+    keys = find_keys(here) or list(here.catalogs.current().clusters)
+    here.publisher.publish(Resync(each, full=full) for each in keys)
+    names = keys[0] if len(keys) == 1 else format_count(len(keys), "cluster")
+    say(f"Requested a resync of {names}.")
+    if keys:
+        session.warn_unless_served(here)

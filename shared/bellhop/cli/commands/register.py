@@ -1,4 +1,4 @@
-"""`bellhop register`: a cluster joins the fleet."""
+"""`bellhop register`: add a cluster to the fleet."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ from msgspec.structs import replace
 
 from bellhop import __version__
 from bellhop.cli import session
-from bellhop.cli.clusters import cluster_argument, cluster_option, one_cluster
+from bellhop.cli.command import Group
 from bellhop.cli.completion import complete_file
-from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import (
     cluster_applyset_options,
     dry_run_option,
     files_options,
-    refuse_prune_alone,
-    state_option,
+    refuse_prune_without_set,
 )
 from bellhop.cli.output import say
-from bellhop.cli.registration_options import RegistrationOptions, registration_options
-from bellhop.cli.registration_report import report, show_manifests
-from bellhop.cli.registrations import specified, warn_of_silence
+from bellhop.cli.registrations import (
+    RegistrationOptions,
+    registration_options,
+    report_registration,
+    show_manifests,
+    specify_registration,
+    warn_of_unanswered_url,
+)
+from bellhop.cli.selection import cluster_argument, cluster_option, read_cluster_name
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.cli.providers import Wanted
     from bellhop.clusters.kubeconfig import Kubeconfig
-    from bellhop.installation.installation import Installation
-    from bellhop.registration.registration import Registration
+    from bellhop.installation import Installation
+    from bellhop.registration.managed_clusters import ClusterRequest
+    from bellhop.registration.request import Registration
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
@@ -49,14 +53,12 @@ _FILES = "bellhop register cluster -f clusters/"
 
 
 @click.group("register", cls=Group, examples=(_INSTALL,))
-@state_option
 def command() -> None:
     """Add a cluster to the fleet."""
 
 
 @command.command(
     "cluster",
-    cls=Command,
     usage=(
         "NAMESPACE/NAME --kubeconfig FILE [OPTIONS]",
         "-f FILE|DIR|- [--renew] [--dry-run] [OPTIONS]",
@@ -90,7 +92,6 @@ def command() -> None:
 @cluster_applyset_options
 @dry_run_option
 @registration_options
-@state_option
 def cluster(  # noqa: PLR0913 - one parameter an option
     key: str | None,
     namespace: str,
@@ -132,18 +133,18 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     """
     from bellhop.cli.credentials import read_kubeconfig
 
-    wishes = RegistrationOptions(**asked)
-    wishes.refuse_contradictions()
+    options = RegistrationOptions(**asked)
+    options.refuse_contradictions()
     if paths:
         if key or namespace or cluster or kubeconfig or kube_context:
             raise click.UsageError("name either one cluster and its --kubeconfig, or files by -f")
-        from bellhop.cli.declared_clusters import read, register_all, rehearse_all
+        from bellhop.cli.declared_clusters import preview_all, read_clusters, register_all
 
-        wishes.refuse_what_is_declared()
-        refuse_prune_alone(applyset, prune=prune, allow_empty=allow_empty)
-        found = read(paths, applyset, recursive=recursive, allow_empty=allow_empty)
-        act = rehearse_all if dry_run else register_all
-        act(found, wishes, applyset, renew=renew, prune=prune)
+        options.refuse_what_is_declared()
+        refuse_prune_without_set(applyset, prune=prune, allow_empty=allow_empty)
+        found = read_clusters(paths, applyset, recursive=recursive, allow_empty=allow_empty)
+        act = preview_all if dry_run else register_all
+        act(found, options, applyset, renew=renew, prune=prune)
         return
     if recursive or renew or dry_run or applyset is not None or prune or allow_empty:
         raise click.UsageError(
@@ -151,15 +152,14 @@ def cluster(  # noqa: PLR0913 - one parameter an option
         )
     if kubeconfig is None:
         raise click.UsageError("give the cluster's --kubeconfig, or files that declare it by -f")
-    place = _place(key, namespace, cluster)
+    place = _read_name(key, namespace, cluster)
     given = read_kubeconfig(kubeconfig, kube_context)
-    here = session.installation(create=True)
-    _register(here, place, given.kubeconfig, wishes, login=given.login)
+    here = session.open_installation(create=True)
+    _register(here, place, given.kubeconfig, options, login=given.login)
 
 
 @command.command(
     "cluster-eks",
-    cls=Command,
     usage=("NAMESPACE/NAME --eks NAME [OPTIONS]",),
     examples=(_EKS, _EKS_OF_ANOTHER),
 )
@@ -183,7 +183,6 @@ def cluster(  # noqa: PLR0913 - one parameter an option
     help="The external ID that the trust policy of --assume-role asks for.",
 )
 @registration_options
-@state_option
 def cluster_eks(
     key: str | None,
     namespace: str,
@@ -203,17 +202,15 @@ def cluster_eks(
     roles and you. Its ARN has to be in `eks_roles` of the Terraform module, too. A cluster that is
     registered again without --assume-role is no longer reached by the role.
     """
-    from bellhop.cli.providers import EKS, Wanted
+    from bellhop.registration.managed_clusters import EKS, ClusterRequest
 
     if external_id and not assume_role:
         raise click.UsageError("--external-id belongs to --assume-role")
-    wanted = Wanted(EKS, eks, region, assume_role, external_id)
-    _managed(wanted, _place(key, namespace, cluster), RegistrationOptions(**asked))
+    request = ClusterRequest(EKS, eks, region, assume_role, external_id)
+    _register_managed(request, _read_name(key, namespace, cluster), RegistrationOptions(**asked))
 
 
-@command.command(
-    "cluster-gke", cls=Command, usage=("NAMESPACE/NAME --gke NAME [OPTIONS]",), examples=(_GKE,)
-)
+@command.command("cluster-gke", usage=("NAMESPACE/NAME --gke NAME [OPTIONS]",), examples=(_GKE,))
 @cluster_argument(required=False)
 @cluster_option
 @click.option(
@@ -224,7 +221,6 @@ def cluster_eks(
     " in its project, or projects/PROJECT/locations/LOCATION/clusters/NAME.",
 )
 @registration_options
-@state_option
 def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked: Any) -> None:
     """Add a GKE cluster to the fleet, or renew its registration.
 
@@ -234,34 +230,38 @@ def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked
     a public address is reached through the Connect gateway if it is in a fleet, otherwise at its
     private address.
     """
-    from bellhop.cli.providers import GKE, Wanted
+    from bellhop.registration.managed_clusters import GKE, ClusterRequest
 
-    _managed(Wanted(GKE, gke), _place(key, namespace, cluster), RegistrationOptions(**asked))
+    _register_managed(
+        ClusterRequest(GKE, gke), _read_name(key, namespace, cluster), RegistrationOptions(**asked)
+    )
 
 
-def _managed(wanted: Wanted, place: tuple[str, str], wishes: RegistrationOptions) -> None:
-    """Register a cluster that a cloud manages, and say what lets the functions in."""
-    from bellhop.cli.providers import place_of
+def _register_managed(
+    request: ClusterRequest, place: tuple[str, str], options: RegistrationOptions
+) -> None:
+    """Register a cluster that a cloud manages, and print the commands that grant access."""
+    from bellhop.cli.providers.provider import load_provider
 
-    wishes.refuse_contradictions()
-    context = session.chosen()
-    opened = session.open_chosen(click.get_current_context())
+    options.refuse_contradictions()
+    context = session.choose_context()
+    opened = session.open_context(click.get_current_context())
     click.get_current_context().find_root().call_on_close(opened.close)
-    found = place_of(context).managed(context, opened, wanted)
-    _register(opened.installation, place, found.kubeconfig, wishes, managed=(found.name, wanted))
-    err = wishes.print_manifests
+    found = load_provider(context).find_cluster(context, opened, request)
+    _register(opened.installation, place, found.kubeconfig, options, managed=(found.name, request))
+    err = options.print_manifests
     if found.over:
         say(f"  over         {found.over}", err=err)
-    say(f"  let in       the functions, once, by who may do so in {wanted.service}:", err=err)
+    say(f"  let in       the functions, once, by who may do so in {request.service}:", err=err)
     for line in found.entries:
         say(f"    {line}", err=err)
 
 
-def _place(key: str | None, namespace: str, cluster: str) -> tuple[str, str]:
-    """Read the name that a cluster is to have in the fleet."""
+def _read_name(key: str | None, namespace: str, cluster: str) -> tuple[str, str]:
+    """Read the name of a new cluster."""
     from bellhop.core.names import name_problem, namespace_problem
 
-    namespace, name = one_cluster(key, namespace, cluster)
+    namespace, name = read_cluster_name(key, namespace, cluster)
     if not namespace:
         raise click.UsageError(f"cluster '{name}' needs a namespace; write NAMESPACE/NAME")
     for problem in (namespace_problem(namespace), name_problem(name)):
@@ -274,41 +274,41 @@ def _register(
     here: Installation,
     place: tuple[str, str],
     kubeconfig: Kubeconfig,
-    wishes: RegistrationOptions,
+    options: RegistrationOptions,
     *,
-    managed: tuple[str, Wanted] | None = None,
+    managed: tuple[str, ClusterRequest] | None = None,
     login: bool = False,
 ) -> None:
-    """Register a cluster, and tell what came of it; after a `login`, by an account of Bellhop's."""
-    from bellhop.cli.labels import read_labels
+    """Register a cluster and print the result; after a `login`, with an account for Bellhop."""
+    from bellhop.cli.options import read_labels
     from bellhop.cli.removal_warnings import say_held
     from bellhop.registration.registration import register
 
-    labels = None if wishes.labels is None else read_labels(wishes.labels)
+    labels = None if options.labels is None else read_labels(options.labels)
     spec = replace(
-        specified(here, place, kubeconfig, wishes),
+        specify_registration(here, place, kubeconfig, options),
         labels=labels,
         applyset="",
-        pauses=_pauses(here, wishes),
+        pauses=_read_pauses(here, options),
     )
     if managed:
-        name, wanted = managed
-        roles = {"assume_role": wanted.assume_role, "external_id": wanted.external_id}
+        name, request = managed
+        roles = {"assume_role": request.assume_role, "external_id": request.external_id}
         spec = replace(spec, managed=name, **roles)
     if login:
-        spec = _with_account(here, spec, err=wishes.print_manifests)
+        spec = _replace_login(here, spec, err=options.print_manifests)
     done = register(here, spec)
-    if wishes.print_manifests:
-        secret = [done.secret] if wishes.show_secrets and done.secret else []
+    if options.print_manifests:
+        secret = [done.secret] if options.show_secrets and done.secret else []
         show_manifests([*spec.manifests(done.image), *secret])
-    report(done, spec, err=wishes.print_manifests)
+    report_registration(done, spec, err=options.print_manifests)
     say_held(here.declare.held)
     if spec.forwarder:
-        warn_of_silence(here, spec.inbound)
+        warn_of_unanswered_url(here, spec.inbound)
 
 
-def _with_account(here: Installation, spec: Registration, *, err: bool) -> Registration:
-    """Replace a person's credentials by those of Bellhop's own account in the cluster."""
+def _replace_login(here: Installation, spec: Registration, *, err: bool) -> Registration:
+    """Replace a person's credentials with those of an account for Bellhop in the cluster."""
     from bellhop.registration.service_account import ACCOUNT, create_account
 
     own = create_account(here, spec.key, spec.kubeconfig)
@@ -316,17 +316,13 @@ def _with_account(here: Installation, spec: Registration, *, err: bool) -> Regis
     return replace(spec, kubeconfig=own)
 
 
-def _pauses(here: Installation, wishes: RegistrationOptions) -> Mapping[str, Any]:
-    """Read what a user asks for of pauses; nothing stays as it is.
-
-    Raises:
-        InvalidError: a cron expression cannot be read, or the window never opens.
-    """
-    paused = {"paused": True} if wishes.paused else {}
-    if not (wishes.active_from and wishes.active_to):
+def _read_pauses(here: Installation, options: RegistrationOptions) -> Mapping[str, Any]:
+    """Return the fields of a pause that the options set; others keep their values."""
+    paused = {"paused": True} if options.paused else {}
+    if not (options.active_from and options.active_to):
         return paused
     from bellhop.clusters.pause import window_of
-    from bellhop.operations.pause import specified
+    from bellhop.operations.pause import format_window
 
     now = here.records.clock.now()
-    return paused | specified(window_of(wishes.active_from, wishes.active_to, now))
+    return paused | format_window(window_of(options.active_from, options.active_to, now))

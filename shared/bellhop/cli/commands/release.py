@@ -1,15 +1,14 @@
-"""`bellhop release`: remove what is held because too much would leave at once."""
+"""`bellhop release`: confirm removals that the deletion guard holds."""
 
 from __future__ import annotations
 
 import click
 
 from bellhop.cli import session
-from bellhop.cli.clusters import known
+from bellhop.cli.command import Command
 from bellhop.cli.completion import complete_cluster, complete_source
-from bellhop.cli.examples import Command
-from bellhop.cli.options import state_option
-from bellhop.cli.output import count, say
+from bellhop.cli.output import format_count, say
+from bellhop.cli.selection import find_cluster
 
 
 @click.command(
@@ -37,7 +36,6 @@ from bellhop.cli.output import count, say
 @click.option(
     "--all", "everything", is_flag=True, help="Everything that is held, in every cluster."
 )
-@state_option
 def command(cluster: str, eventsource: str, *, change: str, everything: bool) -> None:
     """Confirm removals that the deletion guard holds, as `bellhop get held` lists them.
 
@@ -47,23 +45,24 @@ def command(cluster: str, eventsource: str, *, change: str, everything: bool) ->
     asked = bool(cluster) + bool(change) + everything
     if asked != 1 or bool(cluster) != bool(eventsource):
         raise click.UsageError("name a cluster and an EventSource, or give --change or --all")
-    from bellhop.diagnosis.held_deletions import held, release
-    from bellhop.diagnosis.held_removals import grouped
+    from bellhop.diagnosis.held_deletions import group_by_change, list_held_reports, release_report
 
-    here = session.installation()
-    wanted = [(known(here, cluster), eventsource)] if cluster else []
+    here = session.open_installation()
+    places = [(find_cluster(here, cluster), eventsource)] if cluster else []
     changes = [change] if change else []
     if everything:
-        wanted = [(each.hold.cluster, each.hold.source) for each in held(here)]
-        changes = [each.name for each in grouped(x.value for x in here.records.removals.all())]
+        places = [(each.hold.cluster, each.hold.source) for each in list_held_reports(here)]
+        changes = [
+            each.name for each in group_by_change(x.value for x in here.records.removals.all())
+        ]
     for name in changes:
         addons = sum(each.addons for each in here.declare.release(name))
-        say(f"Released {count(addons, 'add-on')} of change '{name}'.")
-    for place in wanted:
-        found = release(here, *place)
-        objects = count(found.number, "object")
+        say(f"Released {format_count(addons, 'add-on')} of change '{name}'.")
+    for place in places:
+        found = release_report(here, *place)
+        objects = format_count(found.number, "object")
         say(f"Released {objects} of EventSource '{place[1]}' in '{place[0]}'.")
-    if not wanted and not changes:
+    if not places and not changes:
         say("Nothing is held.", err=True)
-    elif not session.serves(here):
-        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
+    else:
+        session.warn_unless_served(here)

@@ -1,4 +1,4 @@
-"""`bellhop render`: templates and triggers tried out, without a state folder or a cluster."""
+"""`bellhop render`: render templates and triggers from files, without a cluster."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bellhop.cli.command import Command
 from bellhop.cli.completion import complete_file
-from bellhop.cli.examples import Command
 from bellhop.cli.generated import (
     ALL,
     CONFIGMAPS,
     MANIFESTS,
     PROFILES,
+    explain_match,
     print_json,
     print_yaml,
-    reason,
 )
 from bellhop.cli.options import JSON, YAML, files_options
-from bellhop.cli.output import raw, say
+from bellhop.cli.output import print_text, say
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.diagnosis.offline_result import Generated
-    from bellhop.diagnosis.source_evaluation import Tried
+    from bellhop.diagnosis.offline_result import RenderedProfile
+    from bellhop.diagnosis.source_evaluation import EvaluatedObject
     from bellhop.rendering.templates import Dialect, MissingKey
-    from bellhop.state.record import Cluster
+    from bellhop.state.cluster import Cluster
 
 
 @click.command(
     "render",
     cls=Command,
+    state=False,
     usage=(
         "TEMPLATE|- [--data FILE|-] [OPTIONS]",
         "-f FILE|DIR --object FILE|- --cluster CLUSTER [OPTIONS]",
@@ -186,31 +187,31 @@ def command(  # noqa: PLR0913 - one parameter an option
     if data is not None:
         raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
     from bellhop.adapters.sources.files.local_files import local_files
-    from bellhop.cli.manifest_files import declarations, documents, files, last_of_each
+    from bellhop.cli.manifest_files import keep_last, list_files, read_files, validate
     from bellhop.diagnosis.offline_render import OfflineRender
     from bellhop.settings import read
 
-    given = documents(files(paths, recursive=recursive))
-    _, declared, repeated = last_of_each(given, declarations(given))
+    given = read_files(list_files(paths, recursive=recursive))
+    _, declared, repeated = keep_last(given, validate(given))
     _warn(repeated)
-    rehearsal = OfflineRender(
+    render = OfflineRender(
         declared,
         trigger,
-        _cluster(cluster),
-        [_cluster(each) for each in destinations],
+        _read_cluster(cluster),
+        [_read_cluster(each) for each in destinations],
         read(os.environ),
         quoting=show_secrets,
         files=local_files(local),
     )
-    _warn(rehearsal.hints())
-    judged = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
-    for each in judged:
-        _tell(each, rehearsal.source().name)
-    generated = _with_charts(rehearsal.generate(judged), show, archives, download, show_secrets)
-    (print_json if form == JSON else print_yaml)(rehearsal, judged, generated, show)
-    for each in judged:
+    _warn(render.hints())
+    evaluated = render.evaluate(read_files(list_files(objects, recursive=recursive)), force=force)
+    for each in evaluated:
+        _report_match(each, render.source().name)
+    generated = _render_charts(render.generate(evaluated), show, archives, download, show_secrets)
+    (print_json if form == JSON else print_yaml)(render, evaluated, generated, show)
+    for each in evaluated:
         if each.error:
-            # The other objects were served, as in the pipeline; the exit code tells of this one.
+            # The other objects were served, as in the pipeline; the exit code reports this one.
             raise each.error
 
 
@@ -220,7 +221,7 @@ def _warn(sentences: Iterable[str]) -> None:
 
 
 def _render_one(template: str, data: str | None, engine: Dialect, missing: MissingKey) -> None:
-    from bellhop.cli.manifest_files import documents, text
+    from bellhop.cli.manifest_files import read_files, read_text
     from bellhop.gotemplate import Limits
     from bellhop.rendering.templates import TemplateText
     from bellhop.settings import read
@@ -231,28 +232,30 @@ def _render_one(template: str, data: str | None, engine: Dialect, missing: Missi
         )
     if template == data == "-":
         raise click.UsageError("TEMPLATE and --data cannot both be standard input")
-    found = documents([data]) if data is not None else []
+    found = read_files([data]) if data is not None else []
     if len(found) > 1 or not all(isinstance(each.data, dict) for each in found):
         raise InvalidError(f"cannot take variables from '{data}': it must be one mapping")
     settings = read(os.environ)
     limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
     variables: dict[str, Any] = found[0].data if found else {}
     name = "standard input" if template == "-" else Path(template).name
-    written = TemplateText(text(template), name, engine, missing=missing).render(variables, limits)
-    raw(written)
+    written = TemplateText(read_text(template), name, engine, missing=missing).render(
+        variables, limits
+    )
+    print_text(written)
 
 
-def _cluster(given: str) -> Cluster:
-    """Read a cluster: a manifest's file, or `namespace/name,label=value,…`."""
+def _read_cluster(given: str) -> Cluster:
+    """Read a cluster: the file of a manifest, or `namespace/name,label=value,…`."""
     from datetime import UTC, datetime
 
-    from bellhop.cli.labels import read_changes
-    from bellhop.state.record import Cluster
+    from bellhop.cli.options import read_changes
+    from bellhop.state.cluster import Cluster
 
     place, *labels = given.split(",")
     namespace, slash, name = place.partition("/")
     if Path(given).is_file():
-        return _cluster_in(given)
+        return _read_cluster_file(given)
     if not (slash and namespace and name):
         raise InvalidError(
             f"cannot read the cluster '{given}': write namespace/name,label=value or name a file"
@@ -262,14 +265,14 @@ def _cluster(given: str) -> Cluster:
     return Cluster(namespace, name, kept, "", "", datetime.now(UTC))
 
 
-def _cluster_in(path: str) -> Cluster:
-    """Read a cluster from its manifest, with all that templates may read of it."""
+def _read_cluster_file(path: str) -> Cluster:
+    """Read a cluster from its manifest, with all fields that templates may read."""
     from datetime import UTC, datetime
 
-    from bellhop.cli.manifest_files import documents
-    from bellhop.state.record import Cluster
+    from bellhop.cli.manifest_files import read_files
+    from bellhop.state.cluster import Cluster
 
-    read = documents([path])
+    read = read_files([path])
     data = read[0].data if len(read) == 1 else None
     metadata, spec, status = (
         (data.get(part) or {}) if isinstance(data, dict) else None
@@ -291,25 +294,25 @@ def _cluster_in(path: str) -> Cluster:
     )
 
 
-def _tell(judged: Tried, source: str) -> None:
-    from bellhop.diagnosis.overview import object_name
+def _report_match(evaluated: EvaluatedObject, source: str) -> None:
+    from bellhop.diagnosis.names import object_name
 
-    if judged.error:
+    if evaluated.error:
         return
-    does = "matches" if judged.matching else "does not match"
-    said = reason(judged)
+    does = "matches" if evaluated.matching else "does not match"
+    said = explain_match(evaluated)
     because = f": {said}" if said else ""
-    say(f"{object_name(judged.key)} {does} EventSource '{source}'{because}", err=True)
+    say(f"{object_name(evaluated.key)} {does} EventSource '{source}'{because}", err=True)
 
 
-def _with_charts(
-    generated: Iterable[Generated],
+def _render_charts(
+    generated: Iterable[RenderedProfile],
     show: str,
     archives: Sequence[str],
     download: bool,  # noqa: FBT001 - as the command has them
     quoting: bool,  # noqa: FBT001
-) -> Iterator[Generated]:
-    """Yield profiles with what Helm renders of their charts, if that is shown."""
+) -> Iterator[RenderedProfile]:
+    """Yield profiles with the manifests of their charts, if those are shown."""
     if show not in {ALL, MANIFESTS}:
         yield from generated
         return
@@ -317,7 +320,7 @@ def _with_charts(
 
     from bellhop.adapters.local.clock import SystemClock
     from bellhop.adapters.sources.charts.local_archives import LocalArchives
-    from bellhop.diagnosis.offline_charts import with_releases
+    from bellhop.diagnosis.offline_result import render_releases
     from bellhop.ports.charts import Helm
     from bellhop.runtime.embedded.lazy import helm
     from bellhop.settings import read
@@ -326,4 +329,4 @@ def _with_charts(
         found, charts = helm(None, read(os.environ), SystemClock())
         named = LocalArchives(archives, Path(folder), found if download else None)
         for each in generated:
-            yield with_releases(each, Helm(named, charts), quoting=quoting)
+            yield render_releases(each, Helm(named, charts), quoting=quoting)

@@ -1,21 +1,22 @@
-"""`bellhop rollback`: have a profile hold what it held before, whatever is declared."""
+"""`bellhop rollback` and `bellhop history`: the revisions of a profile."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from bellhop.cli import session
-from bellhop.cli.examples import Command
-from bellhop.cli.options import state_option
-from bellhop.cli.output import say
-from bellhop.cli.queries import profile_argument, profile_or_trigger
+from bellhop.cli.command import Command
+from bellhop.cli.output import Column, Row, format_time, say
+from bellhop.cli.printer import Printer, printer_options
+from bellhop.cli.queries import profile_argument, resolve_profile_or_trigger
+from bellhop.cli.session import open_installation
 from bellhop.errors import PermanentError
 
 if TYPE_CHECKING:
-    from bellhop.installation.installation import Installation
+    from bellhop.installation import Installation
 
 
 @click.command(
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Return to the applied manifest; --undo is the former name.",
 )
-@state_option
 def command(profile: str, number: int | None, *, undo: bool) -> None:
     """Deploy a former revision of a profile to all its clusters, and keep it there.
 
@@ -56,29 +56,28 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
     `rolerequest NAME`. The name of a trigger means all profiles that it generated. `bellhop serve`
     or the functions do this; the command requests it.
     """
-    from bellhop.diagnosis.names import Titled, made_by, meant
+    from bellhop.diagnosis.names import ProfileNames, list_trigger_profiles, resolve_profile
 
     if undo and number:
         raise click.UsageError("say --to or --end, not both")
-    here = session.installation()
-    name, trigger = profile_or_trigger(here, profile)
+    here = session.open_installation()
+    name, trigger = resolve_profile_or_trigger(here, profile)
     if trigger and number:
         raise click.UsageError("--to goes with one profile: each has revisions of its own")
     if not trigger:
-        _roll(here, name, meant(here, name), number or 0, undo=undo)
+        _roll(here, name, resolve_profile(here, name), number or 0, undo=undo)
     else:
-        titled = Titled(here)
-        _roll_each(here, {titled.shown(each): each for each in made_by(here, trigger)}, undo=undo)
-    if not session.serves(here):
-        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
+        titled = ProfileNames(here)
+        _roll_each(
+            here,
+            {titled.shown(each): each for each in list_trigger_profiles(here, trigger)},
+            undo=undo,
+        )
+    session.warn_unless_served(here)
 
 
 def _roll_each(here: Installation, ours: Mapping[str, str], *, undo: bool) -> None:
-    """Roll back all that can be; one that holds nothing else keeps no other from it.
-
-    Raises:
-        PermanentError: none of them can be.
-    """
+    """Roll back each profile that has another revision; fail only if none has one."""
     failed: list[PermanentError] = []
     for name, each in ours.items():
         try:
@@ -116,3 +115,58 @@ def _roll(here: Installation, name: str, ours: str, number: int, *, undo: bool) 
             f" `bellhop redeploy {name}`",
             err=True,
         )
+
+
+COLUMNS = (
+    Column("REVISION", "revision"),
+    Column("RENDERED", "rendered", shown=lambda value: format_time(value) or "-"),
+    Column("REPLACED", "replaced", shown=lambda value: format_time(value) or "-"),
+    Column("STATE", "state", shown=lambda value: value or "-"),
+    Column("CHANGED", "changed", shown=lambda value: value or "-"),
+)
+
+
+@click.command(
+    "history",
+    cls=Command,
+    examples=("bellhop history kyverno", "bellhop history kyverno -o json"),
+)
+@profile_argument
+@printer_options(headers=False)
+def history(*, profile: str, printer: Printer) -> None:
+    """List the stored revisions of a profile in the order of time; the current one is the last.
+
+    Each has its number, when it was rendered and replaced, and which manifests differ from those of
+    the one before. A revision is the result of one state of the manifests: the profile or trigger,
+    its source, and the ConfigMaps and Secrets that it names. Changes by events create no new
+    revision. The setting BELLHOP_REVISIONS is the number of former revisions that are kept. PROFILE
+    is the NAME of a ClusterProfile, the NAMESPACE/NAME of a Profile, or KIND NAME, as in
+    `rolerequest NAME`. The name of a trigger means all profiles that it generated.
+    """
+    from bellhop.diagnosis.names import ProfileNames, list_trigger_profiles, resolve_profile
+    from bellhop.operations.rollback import list_revisions
+
+    here = open_installation()
+    name, trigger = resolve_profile_or_trigger(here, profile)
+    titled = ProfileNames(here)
+
+    def rows() -> Iterator[Row]:
+        for ours in (
+            list_trigger_profiles(here, trigger) if trigger else [resolve_profile(here, name)]
+        ):
+            named = {"profile": titled.shown(ours)} if trigger else {}
+            yield from ({**named, **row} for row in rows_of(ours))
+
+    def rows_of(ours: str) -> Iterator[Row]:
+        for each in list_revisions(here, ours):
+            in_force = "rolled back" if each.pinned else "in force"
+            yield {
+                "revision": each.number,
+                "rendered": each.made_at,
+                "replaced": each.until,
+                "state": "" if each.until else in_force,
+                "changed": each.why,
+            }
+
+    columns = (Column("PROFILE", "profile"), *COLUMNS) if trigger else COLUMNS
+    printer.present(columns, rows(), nothing="No revisions found.")

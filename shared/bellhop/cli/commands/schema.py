@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from bellhop.cli import output
+from bellhop.cli.command import Command
 from bellhop.cli.completion import complete_kind
-from bellhop.cli.examples import Command
-from bellhop.cli.files import explained
-from bellhop.cli.kinds import NAMES, KindName, kind_named
-from bellhop.cli.options import TABLE
-from bellhop.cli.output import count, say
+from bellhop.cli.kinds import NAMES, KindName, find_kind
+from bellhop.cli.options import TABLE, wrap_file_errors
+from bellhop.cli.output import format_count, say
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -40,18 +39,17 @@ class _Schema(NamedTuple):
 
     @property
     def row(self) -> output.Row:
-        """Return its row in the list."""
         return {**self._asdict(), "name": self.name.plural, "short": self.name.short}
 
     @property
     def path(self) -> str:
-        """Return its file, named as kubeconform and the public catalogs of schemas do."""
+        """The file of the schema, named as by kubeconform and the public catalogs."""
         group, _, version = self.api_version.rpartition("/")
         return f"{group}/{self.kind.lower()}_{version}.json".lstrip("/")
 
     @property
     def text(self) -> str:
-        """Return the schema, which all kinds of one name share."""
+        """The schema, which all kinds of one name share."""
         from bellhop.api.json_schema import json_schema
 
         kinds = self.name.stored or (self.kind,)
@@ -61,6 +59,7 @@ class _Schema(NamedTuple):
 @click.command(
     "schema",
     cls=Command,
+    state=False,
     usage=("[KIND] [OPTIONS]",),
     examples=("bellhop schema", "bellhop schema eventtrigger", _SAVE),
 )
@@ -87,23 +86,19 @@ def command(kind: str, api_version: str, folder: Path | None) -> None:
     more, such as names, references, and fields that only some manifests need. It needs no
     installation.
     """
-    schemas = list(_select(kind, api_version))
+    schemas = list(_select_schemas(kind, api_version))
     if folder is not None:
-        _write(folder, schemas)
+        _write_schemas(folder, schemas)
     elif kind:
-        output.raw(schemas[0].text)
+        output.print_text(schemas[0].text)
     else:
-        output.table(_COLUMNS, (each.row for each in schemas), TABLE, nothing="")
+        output.print_table(_COLUMNS, (each.row for each in schemas), TABLE, nothing="")
 
 
-def _select(kind: str, api_version: str) -> Iterator[_Schema]:
-    """Yield the schemas of a kind, or of all, in one version, or in all, newest first.
-
-    Raises:
-        InvalidError: there is no such kind or version, or nobody writes manifests of it.
-    """
-    name = kind_named(kind) if kind else None
-    found = [each for each in _all() if name in (None, each.name)]
+def _select_schemas(kind: str, api_version: str) -> Iterator[_Schema]:
+    """Yield the schemas of a kind or of all, in one version or in all, newest first."""
+    name = find_kind(kind) if kind else None
+    found = [each for each in _list_schemas() if name in (None, each.name)]
     if not found:
         raise InvalidError(f"{kind} has no schema: Bellhop writes it, and `apply` refuses it")
     versions = list(dict.fromkeys(each.api_version for each in found))
@@ -113,7 +108,7 @@ def _select(kind: str, api_version: str) -> Iterator[_Schema]:
     yield from (each for each in found if api_version in ("", each.api_version))
 
 
-def _all() -> Iterator[_Schema]:
+def _list_schemas() -> Iterator[_Schema]:
     from bellhop.api.kinds import KINDS
     from bellhop.api.sveltos_cluster import KIND, VERSIONS, SveltosCluster
 
@@ -128,10 +123,10 @@ def _all() -> Iterator[_Schema]:
             yield from (_Schema(name, kind, each, model) for each in versions)
 
 
-def _write(folder: Path, schemas: Sequence[_Schema]) -> None:
-    with explained(f"'{folder}'", "write"):
+def _write_schemas(folder: Path, schemas: Sequence[_Schema]) -> None:
+    with wrap_file_errors(f"'{folder}'", "write"):
         for each in schemas:
             path = folder / each.path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(each.text)
-    say(f"{count(len(schemas), 'file')} written to {folder}")
+    say(f"{format_count(len(schemas), 'file')} written to {folder}")

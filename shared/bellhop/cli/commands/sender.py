@@ -1,4 +1,4 @@
-"""`bellhop sender`: who sends CloudEvents for a cluster from outside."""
+"""`bellhop sender`: the external senders of CloudEvents for a cluster."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bellhop.cli import output, session
-from bellhop.cli.clusters import cluster_argument, known
+from bellhop.cli.command import Group
 from bellhop.cli.completion import complete_file, complete_sender
-from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import JSON, YAML, headers_option, output_option, state_option
-from bellhop.cli.output import say, stamp
+from bellhop.cli.options import JSON, YAML, output_option
+from bellhop.cli.output import format_time, say
+from bellhop.cli.printer import Printer, printer_options
+from bellhop.cli.selection import cluster_argument, find_cluster
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.installation.installation import Installation
-    from bellhop.registration.senders import Hand, Seen
+    from bellhop.installation import Installation
+    from bellhop.registration.senders import Deliver, SenderStatus
 
 COLUMNS = (
     output.Column("CLUSTER", "cluster"),
     output.Column("NAME", "name"),
     output.Column("PROOF", "proof"),
-    output.Column("SINCE", "since", shown=stamp),
-    output.Column("FORMER UNTIL", "formerUntil", wide=True, shown=stamp),
+    output.Column("SINCE", "since", shown=format_time),
+    output.Column("FORMER UNTIL", "formerUntil", wide=True, shown=format_time),
     output.Column("REFUSED", "refused"),
     output.Column("ADDRESS", "address", wide=True),
 )
@@ -48,7 +49,6 @@ _file_option = click.option(
     cls=Group,
     examples=("bellhop sender add prod/eu-1 ci", "bellhop sender list"),
 )
-@state_option
 def command() -> None:
     """Manage the external senders of a cluster: a CI system, an object store or a registry.
 
@@ -59,7 +59,6 @@ def command() -> None:
 
 @command.command(
     "add",
-    cls=Command,
     examples=("bellhop sender add prod/eu-1 ci", "bellhop sender add prod/eu-1 store --hmac"),
 )
 @cluster_argument(required=True)
@@ -73,7 +72,6 @@ def command() -> None:
 )
 @_file_option
 @output_option
-@state_option
 def add(key: str, name: str, path: Path | None, form: str, *, signs: bool) -> None:
     """Add a sender to a cluster, and print its address and its secret.
 
@@ -81,19 +79,18 @@ def add(key: str, name: str, path: Path | None, form: str, *, signs: bool) -> No
     """
     from bellhop.registration import senders
 
-    here = session.installation()
-    with _handed(path) as (hand, shown):
-        seen = senders.add(here, known(here, key), name, signs=signs, hand=hand)
+    here = session.open_installation()
+    with _receive_secret(path) as (hand, shown):
+        seen = senders.add(here, find_cluster(here, key), name, signs=signs, hand=hand)
         if form in {JSON, YAML}:
-            output.objects([_whole(here, seen, shown, path)], form, one=True)
+            output.print_objects([_make_details(here, seen, shown, path)], form, one=True)
             return
         say(f"Sender '{name}' may send CloudEvents for cluster '{seen.sender.cluster}'.")
-        _tell(seen, shown, path)
+        _report(seen, shown, path)
 
 
 @command.command(
     "rotate",
-    cls=Command,
     examples=(
         "bellhop sender rotate prod/eu-1 ci",
         "bellhop sender rotate prod/eu-1 ci --at-once",
@@ -108,64 +105,58 @@ def add(key: str, name: str, path: Path | None, form: str, *, signs: bool) -> No
 )
 @_file_option
 @output_option
-@state_option
 def rotate(key: str, name: str, path: Path | None, form: str, *, at_once: bool) -> None:
     """Give a sender a new secret; the former one is valid for another day."""
     from bellhop.registration import senders
 
-    here = session.installation()
+    here = session.open_installation()
     overlap = timedelta(0) if at_once else senders.OVERLAP
-    with _handed(path) as (hand, shown):
-        seen = senders.rotate(here, known(here, key), name, overlap=overlap, hand=hand)
+    with _receive_secret(path) as (hand, shown):
+        seen = senders.rotate(here, find_cluster(here, key), name, overlap=overlap, hand=hand)
         if form in {JSON, YAML}:
-            output.objects([_whole(here, seen, shown, path)], form, one=True)
+            output.print_objects([_make_details(here, seen, shown, path)], form, one=True)
             return
         say(f"Sender '{name}' of cluster '{seen.sender.cluster}' has a new secret.")
-        _tell(seen, shown, path)
+        _report(seen, shown, path)
         until = seen.sender.former_until
-        say(f"  former       {f'counts until {stamp(until)}' if until else 'counts no more'}")
+        say(f"  former       {f'counts until {format_time(until)}' if until else 'counts no more'}")
 
 
-@command.command("remove", cls=Command, examples=("bellhop sender remove prod/eu-1 ci",))
+@command.command("remove", examples=("bellhop sender remove prod/eu-1 ci",))
 @cluster_argument(required=True)
 @click.argument("name", shell_complete=complete_sender)
-@state_option
 def remove(key: str, name: str) -> None:
     """Remove a sender: its next request is refused."""
     from bellhop.registration import senders
 
-    here = session.installation()
-    key = known(here, key)
+    here = session.open_installation()
+    key = find_cluster(here, key)
     senders.remove(here, key, name)
     say(f"Sender '{name}' of cluster '{key}' removed.")
 
 
-@command.command(
-    "list", cls=Command, examples=("bellhop sender list", "bellhop sender list prod/eu-1 -o json")
-)
+@command.command("list", examples=("bellhop sender list", "bellhop sender list prod/eu-1 -o json"))
 @cluster_argument(required=False)
-@headers_option
-@output_option
-@state_option
-def list_senders(key: str | None, form: str, *, headers: bool) -> None:
+@printer_options()
+def list_senders(*, key: str | None, printer: Printer) -> None:
     """List the senders of a cluster, or of all, without their secrets."""
     from bellhop.registration import senders
 
-    here = session.installation()
+    here = session.open_installation()
     rows = (
-        {**_row(here, each), "refused": each.refused.count if each.refused else 0}
-        for each in senders.listed(here, known(here, key))
+        {**_make_row(here, each), "refused": each.refused.count if each.refused else 0}
+        for each in senders.list_senders(here, find_cluster(here, key))
     )
-    output.present(COLUMNS, rows, form, nothing="No senders found.", headers=headers)
+    printer.present(COLUMNS, rows, nothing="No senders found.")
 
 
 @contextmanager
-def _handed(path: Path | None) -> Iterator[tuple[Hand, list[str]]]:
-    """Take a secret: into a file that was not there before, or to be printed once it counts.
+def _receive_secret(path: Path | None) -> Iterator[tuple[Deliver, list[str]]]:
+    """Receive a secret: write it into a new file, or keep it for printing after it is valid.
 
-    A Ctrl-C waits until it is told, and a file whose secret came to nothing is taken away.
+    Ctrl-C waits until then, and a failure removes the file.
     """
-    from bellhop.core.critical_section import undisturbed
+    from bellhop.registration.record_update import undisturbed
 
     shown: list[str] = []
     made: list[Path] = []
@@ -173,7 +164,7 @@ def _handed(path: Path | None) -> Iterator[tuple[Hand, list[str]]]:
     def hand(secret: str) -> None:
         shown.append(secret)
         if path is not None:
-            _write(path, secret, made)
+            _write_secret(path, secret, made)
 
     with undisturbed():
         try:
@@ -184,7 +175,7 @@ def _handed(path: Path | None) -> Iterator[tuple[Hand, list[str]]]:
             raise
 
 
-def _write(path: Path, secret: str, made: list[Path]) -> None:
+def _write_secret(path: Path, secret: str, made: list[Path]) -> None:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         made.append(path)
@@ -199,18 +190,18 @@ def _write(path: Path, secret: str, made: list[Path]) -> None:
         ) from error
 
 
-def _tell(seen: Seen, shown: list[str], path: Path | None) -> None:
+def _report(seen: SenderStatus, shown: list[str], path: Path | None) -> None:
     say(f"  address      {seen.address}")
     label = "key" if seen.sender.signs else "token"
     say(f"  {label:<12} {shown[0] if path is None else f'in {path}'}")
 
 
-def _row(here: Installation, seen: Seen) -> dict[str, Any]:
+def _make_row(here: Installation, seen: SenderStatus) -> dict[str, Any]:
     sender = seen.sender
     return {
         "cluster": sender.cluster,
         "name": sender.name,
-        "proof": _proof(seen),
+        "proof": _name_proof(seen),
         "since": sender.changed_at or sender.made_at,
         "formerUntil": sender.former_until,
         "address": seen.address,
@@ -218,11 +209,13 @@ def _row(here: Installation, seen: Seen) -> dict[str, Any]:
     }
 
 
-def _whole(here: Installation, seen: Seen, shown: list[str], path: Path | None) -> dict[str, Any]:
+def _make_details(
+    here: Installation, seen: SenderStatus, shown: list[str], path: Path | None
+) -> dict[str, Any]:
     """Return a sender with its secret, or with the file that has it."""
     where = {"secret": shown[0]} if path is None else {"file": str(path)}
-    return {**_row(here, seen), **where}
+    return {**_make_row(here, seen), **where}
 
 
-def _proof(seen: Seen) -> str:
+def _name_proof(seen: SenderStatus) -> str:
     return "hmac" if seen.sender.signs else "token"

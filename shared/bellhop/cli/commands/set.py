@@ -1,27 +1,24 @@
-"""`bellhop set`: set what is no label or annotation of a cluster, as when it may be changed."""
+"""`bellhop set`: settings of a cluster that are no labels or annotations."""
 
 from __future__ import annotations
 
 import click
 
-from bellhop.cli.clusters import cluster_argument, known
-from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import state_option
+from bellhop.cli.command import Group
 from bellhop.cli.output import say
-from bellhop.cli.session import installation
+from bellhop.cli.selection import cluster_argument, find_cluster
+from bellhop.cli.session import open_installation
 
 _EXAMPLE = "bellhop set maintenance-window prod/eu-1 --from '0 20 * * 5' --to '0 5 * * 1'"
 
 
 @click.group("set", cls=Group, examples=(_EXAMPLE,))
-@state_option
 def command() -> None:
-    """Set the maintenance windows of clusters."""
+    """Set the maintenance windows of clusters, and the cluster that holds the configuration."""
 
 
 @command.command(
     "maintenance-window",
-    cls=Command,
     usage=(
         "NAMESPACE/NAME --from CRON --to CRON",
         "NAMESPACE/NAME --clear",
@@ -34,19 +31,51 @@ def command() -> None:
 @click.option(
     "--clear", is_flag=True, help="Remove the window: the cluster may be changed at all times."
 )
-@state_option
 def maintenance_window(key: str, opens: str | None, closes: str | None, *, clear: bool) -> None:
     """Set the times at which a cluster may be changed; otherwise it is paused.
 
     Times are cron expressions of five fields, in UTC: minute, hour, day of month, month and day of
     week.
     """
-    from bellhop.clusters.pause import standing
-    from bellhop.operations.pause import open_always, open_in
+    from bellhop.clusters.pause import describe_pause
+    from bellhop.operations.pause import clear_window, set_window
 
     if clear == bool(opens or closes) or bool(opens) != bool(closes):
         raise click.UsageError("give --from and --to, or --clear")
-    here = installation()
-    name = known(here, key)
-    found = open_in(here, name, opens, closes) if opens and closes else open_always(here, name)
-    say(f"Cluster '{name}' {standing(found, here.records.clock.now())}.")
+    here = open_installation()
+    name = find_cluster(here, key)
+    found = set_window(here, name, opens, closes) if opens and closes else clear_window(here, name)
+    say(f"Cluster '{name}' {describe_pause(found, here.records.clock.now())}.")
+
+
+@command.command(
+    "configuration-cluster",
+    usage=("NAMESPACE/NAME [--preview]", "--clear"),
+    examples=(
+        "bellhop set configuration-cluster mgmt/mgmt",
+        "bellhop set configuration-cluster --clear",
+    ),
+)
+@cluster_argument(required=False)
+@click.option("--preview", is_flag=True, help="Read its objects, and put none of them in force.")
+@click.option(
+    "--clear", is_flag=True, help="End it: everything in force stays, as if files had it."
+)
+def configuration_cluster(key: str | None, *, preview: bool, clear: bool) -> None:
+    """Have the custom resources of one cluster be the configuration.
+
+    kubectl, Flux and Argo CD change it there, with the same manifests as `bellhop apply`. Of
+    ConfigMaps and Secrets those are read that a manifest names. Manifests that files have applied
+    stay in force; `bellhop get configuration` lists where each manifest is kept.
+    """
+    from bellhop.configuration.origin import clear_configuration_cluster, set_configuration_cluster
+
+    if clear == bool(key) or (clear and preview):
+        raise click.UsageError("name a cluster, as NAMESPACE/NAME, or give --clear")
+    here = open_installation()
+    if not key:
+        name = clear_configuration_cluster(here)
+        say(f"Cluster '{name}' holds the configuration no more; everything in force stays.")
+        return
+    name = set_configuration_cluster(here, find_cluster(here, key), preview=preview).key
+    say(f"Cluster '{name}' {'shows a preview of' if preview else 'holds'} the configuration.")

@@ -1,4 +1,4 @@
-"""`bellhop show`: what is deployed, what happened, and what is wrong."""
+"""`bellhop show`: deployed objects, events and problems."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ from typing import Any
 import click
 
 from bellhop.cli import output
-from bellhop.cli.clusters import cluster_option, known
+from bellhop.cli.command import Group
 from bellhop.cli.completion import complete_cluster, complete_profile
-from bellhop.cli.examples import Command, Group
-from bellhop.cli.lines import line_options
 from bellhop.cli.options import (
     JSON,
-    WIDE,
     YAML,
-    form_of,
-    headers_option,
-    output_option,
-    state_option,
-    verbose_option,
 )
 from bellhop.cli.output import Column, say
-from bellhop.cli.session import installation, looking
+from bellhop.cli.printer import Printer, line_options, printer_options
+from bellhop.cli.selection import cluster_option, find_cluster
+from bellhop.cli.session import open_installation, open_read_only
 
 ADDONS = (
     Column("CLUSTER", "cluster"),
@@ -30,9 +24,11 @@ ADDONS = (
     Column("NAMESPACE", "namespace"),
     Column("NAME", "name"),
     Column("VERSION", "version"),
-    Column("AGE", "time", shown=lambda value: output.age_now(value) if value else "applying"),
+    Column(
+        "AGE", "time", shown=lambda value: output.format_age_now(value) if value else "applying"
+    ),
     Column("PROFILES", "profiles", shown=", ".join),
-    Column("TIME", "time", wide=True, shown=output.stamp),
+    Column("TIME", "time", wide=True, shown=output.format_time),
     Column("DEPLOYMENT TYPE", "deploymentType", wide=True),
     Column("FROM", "from", wide=True),
     Column("STATE", "state", wide=True),
@@ -53,7 +49,7 @@ RESOURCES = (
 FAILURES = (
     Column("WHAT", "what", style="red"),
     Column("WHICH", "which", prose=True),
-    Column("SINCE", "since", shown=lambda value: output.stamp(value) or "-"),
+    Column("SINCE", "since", shown=lambda value: output.format_time(value) or "-"),
     Column("COUNT", "count", wide=True),
     Column("SENTENCE", "sentence", prose=True),
 )
@@ -70,7 +66,7 @@ ORPHANS = (
     Column("CLUSTER", "cluster"),
     Column("OBJECT", "object"),
     Column("OF", "profile"),
-    Column("SINCE", "since", wide=True, shown=output.stamp),
+    Column("SINCE", "since", wide=True, shown=output.format_time),
 )
 
 
@@ -79,14 +75,12 @@ ORPHANS = (
     cls=Group,
     examples=("bellhop show addons", "bellhop show events -f", "bellhop show failures"),
 )
-@state_option
 def command() -> None:
     """Show deployed objects, events and problems."""
 
 
 @command.command(
     "addons",
-    cls=Command,
     examples=(
         "bellhop show addons --namespace prod --cluster eu-1",
         "bellhop show addons --profile ClusterProfile/kyverno -o json",
@@ -104,20 +98,15 @@ def command() -> None:
 )
 @click.option("--resources", is_flag=True, help="Only objects that are not from Helm charts.")
 @click.option("--helm-charts", is_flag=True, help="Only Helm charts.")
-@verbose_option
-@headers_option
-@output_option
-@state_option
-def addons(  # noqa: PLR0913 - one parameter an option
+@printer_options(verbose=True)
+def addons(
     *,
     namespace: str,
     cluster: str,
     profile: str,
     resources: bool,
     helm_charts: bool,
-    verbose: bool,
-    form: str,
-    headers: bool,
+    printer: Printer,
 ) -> None:
     """Show which objects are deployed where, and by which profile.
 
@@ -125,24 +114,22 @@ def addons(  # noqa: PLR0913 - one parameter an option
     """
     if resources and helm_charts:
         raise click.UsageError("--resources and --helm-charts leave nothing to show")
-    from bellhop.cli.addons import Wanted
-    from bellhop.cli.addons import addons as found
-    from bellhop.cli.queries import profile_named
-    from bellhop.diagnosis.names import meant
+    from bellhop.cli.deployed import AddOnFilter
+    from bellhop.cli.deployed import list_addons as found
+    from bellhop.cli.queries import read_profile_name
+    from bellhop.diagnosis.names import resolve_profile
 
-    named = profile_named(profile)
-    here = installation()
+    named = read_profile_name(profile)
+    here = open_installation()
     charts = helm_charts if resources or helm_charts else None
-    parts = verbose or form == WIDE
-    key = known(here, cluster, namespace)
-    rows = found(here, Wanted(namespace, key, meant(here, named), charts, parts))
-    form = form_of(form, verbose=verbose)
-    output.present(ADDONS, rows, form, nothing="No add-ons found.", headers=headers)
+    key = find_cluster(here, cluster, namespace)
+    criteria = AddOnFilter(namespace, key, resolve_profile(here, named), charts, printer.wide)
+    rows = found(here, criteria)
+    printer.present(ADDONS, rows, nothing="No add-ons found.")
 
 
 @command.command(
     "dryrun",
-    cls=Command,
     examples=("bellhop show dryrun", "bellhop show dryrun --profile web --raw-diff"),
 )
 @cluster_option
@@ -158,54 +145,47 @@ def addons(  # noqa: PLR0913 - one parameter an option
     is_flag=True,
     help="Print a line for each object that would change, and its diff, instead of a table.",
 )
-@verbose_option
-@headers_option
-@output_option
-@state_option
+@printer_options(verbose=True)
 def dryrun(
     *,
     namespace: str,
     cluster: str,
     profile: str,
     raw_diff: bool,
-    verbose: bool,
-    form: str,
-    headers: bool,
+    printer: Printer,
 ) -> None:
     """Show the changes that profiles with the syncMode DryRun would make.
 
     The result is from the last change of the profile or its inputs, or from the last resync;
     `bellhop diff` calls the clusters now. Values of Secrets are hidden.
     """
-    from bellhop.cli import previews
-    from bellhop.cli.queries import profile_named
-    from bellhop.diagnosis.names import Titled, meant
-    from bellhop.operations.previews import noted, tried_dry
+    from bellhop.cli import diffs
+    from bellhop.cli.queries import read_profile_name
+    from bellhop.diagnosis.names import ProfileNames, resolve_profile
+    from bellhop.operations.previews import list_dry_run_profiles, list_dry_runs
 
-    word = profile_named(profile)
-    here = installation()
-    named, titled = meant(here, word), Titled(here)
-    key = known(here, cluster, namespace)
-    found = noted(here, key, named)
+    word = read_profile_name(profile)
+    here = open_installation()
+    named, titled = resolve_profile(here, word), ProfileNames(here)
+    key = find_cluster(here, cluster, namespace)
+    found = list_dry_runs(here, key, named)
     if namespace and not cluster:
         found = (each for each in found if each.cluster.startswith(f"{namespace}/"))
-    nothing = previews.nothing(tried_dry(here, key, named), titled)
-    if not raw_diff or form in {JSON, YAML}:
-        rows = previews.rows(found, titled)
-        form = form_of(form, verbose=verbose)
-        output.present(previews.COLUMNS, rows, form, nothing=nothing, headers=headers)
+    nothing = diffs.explain_no_preview(list_dry_run_profiles(here, key, named), titled)
+    if not raw_diff or printer.form in {JSON, YAML}:
+        rows = diffs.make_preview_rows(found, titled)
+        printer.present(diffs.PREVIEW_COLUMNS, rows, nothing=nothing)
         return
-    told = False
-    for line in previews.texts(found, titled):
-        told = True
+    shown = False
+    for line in diffs.format_previews(found, titled):
+        shown = True
         say(line)
-    if not told:
+    if not shown:
         say(nothing, err=True)
 
 
 @command.command(
     "usage",
-    cls=Command,
     examples=("bellhop show usage", "bellhop show usage --kind ConfigMap --namespace default"),
 )
 @click.option(
@@ -218,22 +198,17 @@ def dryrun(
     help="Namespace of the Profiles, ConfigMaps and Secrets.",
 )
 @click.option("--name", metavar="NAME", default="", help="Name of one.")
-@verbose_option
-@headers_option
-@output_option
-@state_option
-def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, headers: bool) -> None:
+@printer_options(verbose=True)
+def usage(*, kind: str, namespace: str, name: str, printer: Printer) -> None:
     """Show which clusters use each profile, ConfigMap and Secret."""
-    from bellhop.cli.addons import usage as found
+    from bellhop.cli.deployed import list_usage as found
 
-    rows = found(installation(), kind, namespace, name)
-    form = form_of(form, verbose=verbose)
-    output.present(USAGE, rows, form, nothing="Nothing is in use.", headers=headers)
+    rows = found(open_installation(), kind, namespace, name)
+    printer.present(USAGE, rows, nothing="Nothing is in use.")
 
 
 @command.command(
     "resources",
-    cls=Command,
     examples=("bellhop show resources --kind Service", "bellhop show resources --full -o yaml"),
 )
 @click.option("--group", metavar="GROUP", default="", help="Group of the objects.")
@@ -252,11 +227,8 @@ def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, hea
 @click.option(
     "--full", is_flag=True, help="Print the objects themselves, without values of Secrets."
 )
-@verbose_option
-@headers_option
-@output_option
-@state_option
-def resources(  # noqa: PLR0913 - one parameter an option
+@printer_options(verbose=True)
+def resources(
     *,
     group: str,
     kind: str,
@@ -264,27 +236,25 @@ def resources(  # noqa: PLR0913 - one parameter an option
     cluster_namespace: str,
     cluster: str,
     full: bool,
-    verbose: bool,
-    form: str,
-    headers: bool,
+    printer: Printer,
 ) -> None:
     """Show objects that EventSources match, and those that HealthChecks find unhealthy."""
-    from bellhop.cli.resources import Wanted, manifests, rows
+    from bellhop.cli.deployed import ObjectFilter, list_resource_manifests, list_resources
 
-    here = installation()
-    key = known(here, cluster, cluster_namespace)
-    wanted = Wanted(cluster_namespace, key, group, kind, namespace)
+    here = open_installation()
+    key = find_cluster(here, cluster, cluster_namespace)
+    criteria = ObjectFilter(cluster_namespace, key, group, kind, namespace)
     if full:
-        output.objects(manifests(here, wanted), JSON if form == JSON else YAML)
+        output.print_objects(
+            list_resource_manifests(here, criteria), JSON if printer.form == JSON else YAML
+        )
         return
-    found = rows(here, wanted)
-    form = form_of(form, verbose=verbose)
-    output.present(RESOURCES, found, form, nothing="No resources found.", headers=headers)
+    found = list_resources(here, criteria)
+    printer.present(RESOURCES, found, nothing="No resources found.")
 
 
 @command.command(
     "events",
-    cls=Command,
     examples=(
         "bellhop show events --since 10m",
         "bellhop show events --follow --cluster prod/eu-1",
@@ -300,14 +270,12 @@ def events(**asked: Any) -> None:
     """
     from bellhop.cli import event_log
 
-    event_log.show(installation(), **asked)
+    event_log.show_events(open_installation(), **asked)
 
 
-@command.command("failures", cls=Command, examples=("bellhop show failures",))
-@headers_option
-@output_option
-@state_option
-def failures(form: str, *, headers: bool) -> None:
+@command.command("failures", examples=("bellhop show failures",))
+@printer_options()
+def failures(*, printer: Printer) -> None:
     """Show all current problems, one sentence for each cause.
 
     The effects of a cause are counted. Clusters that were not reached within the last minute are
@@ -315,41 +283,36 @@ def failures(form: str, *, headers: bool) -> None:
     not run.
     """
     from bellhop.cli.commands.status import NOT_COMPARED
-    from bellhop.diagnosis.cluster_calls import silent
-    from bellhop.diagnosis.failures import failures as found
+    from bellhop.diagnosis.calls import find_unanswered
+    from bellhop.diagnosis.failures import list_failures as found
 
-    here = looking()
+    here = open_read_only()
     rows = (
         {
-            "what": each.what,
-            "which": each.which,
-            "since": each.at,
-            "count": each.several,
-            "sentence": each.sentence,
+            "what": each.type,
+            "which": each.about,
+            "since": each.since,
+            "count": each.count,
+            "sentence": each.message,
         }
-        for each in found(here, silent(here))
+        for each in found(here, find_unanswered(here))
     )
     nothing = f"No problem is known. {NOT_COMPARED}"
-    output.present(FAILURES, rows, form, nothing=nothing, headers=headers)
+    printer.present(FAILURES, rows, nothing=nothing)
 
 
-@command.command(
-    "helm-updates", cls=Command, examples=("bellhop show helm-updates --cluster prod/eu-1",)
-)
+@command.command("helm-updates", examples=("bellhop show helm-updates --cluster prod/eu-1",))
 @cluster_option
-@verbose_option
-@headers_option
-@output_option
-@state_option
-def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, headers: bool) -> None:
+@printer_options(verbose=True)
+def helm_updates(*, namespace: str, cluster: str, printer: Printer) -> None:
     """Show Helm releases with a newer chart version in their repository.
 
     The repositories are called from this machine, with the profile's credentials for them, in
     parallel and for 30 seconds at most. If one does not answer, or refuses, its message says so.
     """
-    from bellhop.diagnosis.helm_updates import updates
+    from bellhop.diagnosis.helm_updates import list_updates
 
-    here = installation()
+    here = open_installation()
     rows = (
         {
             "cluster": each.cluster,
@@ -360,29 +323,25 @@ def helm_updates(*, namespace: str, cluster: str, verbose: bool, form: str, head
             "newerPatchVersion": each.patch,
             "error": each.error,
         }
-        for each in updates(here, namespace, known(here, cluster, namespace))
+        for each in list_updates(here, namespace, find_cluster(here, cluster, namespace))
     )
-    form = form_of(form, verbose=verbose)
-    output.present(UPDATES, rows, form, nothing="No newer versions found.", headers=headers)
+    printer.present(UPDATES, rows, nothing="No newer versions found.")
 
 
-@command.command("orphans", cls=Command, examples=("bellhop show orphans --cluster prod/eu-1",))
+@command.command("orphans", examples=("bellhop show orphans --cluster prod/eu-1",))
 @cluster_option
-@headers_option
-@output_option
-@state_option
-def orphans(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
+@printer_options()
+def orphans(*, namespace: str, cluster: str, printer: Printer) -> None:
     """Show orphans: objects that Bellhop applied and that no profile owns.
 
     Each resync checks the kinds that profiles own in a cluster, `bellhop resync --full` also the
     other usual ones. `bellhop delete orphans` deletes them.
     """
-    from bellhop.diagnosis.names import Titled
-    from bellhop.diagnosis.orphans import strays as found
-    from bellhop.diagnosis.overview import object_name
+    from bellhop.diagnosis.names import ProfileNames, object_name
+    from bellhop.diagnosis.orphans import list_orphans as found
 
-    here = installation()
-    key, titled = known(here, cluster, namespace), Titled(here)
+    here = open_installation()
+    key, titled = find_cluster(here, cluster, namespace), ProfileNames(here)
     rows = (
         {
             "cluster": each.cluster,
@@ -392,4 +351,4 @@ def orphans(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
         }
         for each in found(here, key)
     )
-    output.present(ORPHANS, rows, form, nothing="No orphans found.", headers=headers)
+    printer.present(ORPHANS, rows, nothing="No orphans found.")

@@ -1,4 +1,4 @@
-"""`bellhop status`: on one screen, whether all is well, and if not, why."""
+"""`bellhop status`: the health of the installation on one screen, and its problems."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import click
 
 from bellhop import __version__
 from bellhop.cli import output
+from bellhop.cli.command import Command
 from bellhop.cli.contexts import EMBEDDED
-from bellhop.cli.examples import Command
-from bellhop.cli.options import JSON, YAML, output_option, state_option
-from bellhop.cli.output import Column, age, count, say
-from bellhop.cli.session import chosen, looking
+from bellhop.cli.options import JSON, YAML, output_option
+from bellhop.cli.output import Column, format_age, format_count, say
+from bellhop.cli.session import choose_context, open_read_only
 from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.diagnosis.failure import Failure
+    from bellhop.diagnosis.condition import Condition
     from bellhop.diagnosis.status import ClusterStatus, Status
     from bellhop.ports.queue import Backlog
 
@@ -46,7 +46,6 @@ CLUSTERS = (
 
 @click.command("status", cls=Command, examples=("bellhop status", "bellhop status -o json"))
 @output_option
-@state_option
 def command(form: str) -> None:
     """Show the health of the installation on one screen: workers, clusters, queues and problems.
 
@@ -54,44 +53,44 @@ def command(form: str) -> None:
     that were not reached within the last minute are called. The exit code is 1 if there is a
     problem or the state cannot be read.
     """
-    from bellhop.diagnosis.status import status
+    from bellhop.diagnosis.status import read_status
 
     try:
-        here = looking()
-        found, now = status(here), here.records.clock.now()
+        here = open_read_only()
+        found, now = read_status(here), here.records.clock.now()
     except MissingError:
         raise
     except BellhopError as error:
-        _tell_unreadable(error, form)
+        _report_unreadable(error, form)
         raise click.exceptions.Exit(WRONG) from error
     if form in {JSON, YAML}:
-        output.objects([whole(found)], form, one=True)
+        output.print_objects([make_document(found)], form, one=True)
     else:
-        _tell(found, now, form)
+        _print_status(found, now, form)
     raise click.exceptions.Exit(WRONG if found.failures else 0)
 
 
-def _tell_unreadable(error: BellhopError, form: str) -> None:
-    """Say what can be said of an installation that cannot be read."""
-    from bellhop.cli.providers import place_of
+def _report_unreadable(error: BellhopError, form: str) -> None:
+    """Report an installation whose records cannot be read."""
+    from bellhop.cli.providers.provider import load_provider
 
-    context = chosen()
+    context = choose_context()
     running = None
     # Where its folder is not there either, the first error is the one to mend.
     with suppress(BellhopError):
-        running = place_of(context).running(context)
+        running = load_provider(context).is_running(context)
     if form in {JSON, YAML}:
         what = "state" if context.kind == EMBEDDED else "installation"
         wrong = [{"what": what, "which": context.where, "sentence": str(error)}]
-        told = {"well": False, "running": running, "failures": wrong}
-        output.objects([told], form, one=True)
+        document = {"well": False, "running": running, "failures": wrong}
+        output.print_objects([document], form, one=True)
         return
     if running is not None:
         say(f"bellhop serve   {'runs' if running else 'does not run'}")
     say(f"error: {error}", err=True)
 
 
-def _tell(found: Status, now: datetime, form: str) -> None:
+def _print_status(found: Status, now: datetime, form: str) -> None:
     name, how = ("schedule", _ticks) if found.functions else ("bellhop serve", _process)
     say(f"{name:<16}{how(found, now)}{_version(found)}")
     if found.clock:
@@ -102,26 +101,26 @@ def _tell(found: Status, now: datetime, form: str) -> None:
     for line in _delayed(found):
         say(f"delayed         {line}")
     if found.pending:
-        say(f"oldest pending  for {age(found.pending, now)}, late or retried")
+        say(f"oldest pending  for {format_age(found.pending, now)}, late or retried")
     say(f"dead letters    {found.dead or 'none'}")
     if found.paused:
         say(f"paused          {_paused(found.paused)}")
     say("")
-    rows = (_row(each, now) for each in found.clusters)
-    output.table(CLUSTERS, rows, form, nothing="No cluster is registered.")
+    rows = (_make_row(each, now) for each in found.clusters)
+    output.print_table(CLUSTERS, rows, form, nothing="No cluster is registered.")
     say("")
-    _tell_failures(found)
+    _print_problems(found)
 
 
 def _declared(found: Status) -> str:
     numbers = {"EventSource": found.sources, "trigger": found.triggers, "profile": found.profiles}
-    return ", ".join(count(number, noun) for noun, number in numbers.items())
+    return ", ".join(format_count(number, noun) for noun, number in numbers.items())
 
 
-def _tell_failures(found: Status) -> None:
+def _print_problems(found: Status) -> None:
     for each in found.failures[:_SHOWN]:
-        since = f" (since {output.stamp(each.at)})" if each.at else ""
-        say(f"{each.what} {each.which}{since}: {each.sentence}")
+        since = f" (since {output.format_time(each.since)})" if each.since else ""
+        say(f"{each.type} {each.about}{since}: {each.message}")
     if len(found.failures) > _SHOWN:
         say(f"`bellhop show failures` lists all {len(found.failures)}.")
     if not found.failures:
@@ -132,33 +131,32 @@ def _tell_failures(found: Status) -> None:
 
 
 def _paused(names: Sequence[str]) -> str:
-    """Name what is paused, and what ends that."""
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"{', '.join(names[:_SHOWN])}{more}; `bellhop resume` ends that"
 
 
 def _process(found: Status, now: datetime) -> str:
-    at = f"last at work {age(found.worked_at, now)} ago" if found.worked_at else ""
+    at = f"last at work {format_age(found.worked_at, now)} ago" if found.worked_at else ""
     if found.running:
-        since = f" since {output.stamp(found.since)}" if found.since else ""
+        since = f" since {output.format_time(found.since)}" if found.since else ""
         return ", ".join(filter(None, (f"runs{since}", at)))
     return ", ".join(("does not run", at or "and never did"))
 
 
 def _ticks(found: Status, now: datetime) -> str:
-    at = f"last tick {age(found.worked_at, now)} ago" if found.worked_at else "never did"
+    at = f"last tick {format_age(found.worked_at, now)} ago" if found.worked_at else "never did"
     return f"{'ticks' if found.running else 'does not tick'}, {at}"
 
 
 def _version(found: Status) -> str:
-    """Tell of which version that is, where it is not this one."""
+    """Return the version of the worker if it is not that of this command."""
     other = found.version not in ("", __version__)
     return f"; it is {found.version}, and this command {__version__}" if other else ""
 
 
 def _queues(found: Status, now: datetime) -> str:
     parts = [
-        f"{count(each.waiting, 'message')} in {name}{_span(each, now)}"
+        f"{format_count(each.waiting, 'message')} in {name}{_span(each, now)}"
         for name, each in found.queues.items()
         if each.waiting
     ]
@@ -168,30 +166,30 @@ def _queues(found: Status, now: datetime) -> str:
 
 
 def _delayed(found: Status) -> Iterator[str]:
-    """Yield how many messages of a queue failed and are tried again, and why the first one did."""
+    """Yield the messages of each queue that failed and are tried again, with the first reason."""
     for name, each in found.queues.items():
         if each.delayed:
             why = f": {each.reason}" if each.reason else ""
-            yield f"{count(each.delayed, 'message')} in {name}, tried again soon{why}"
+            yield f"{format_count(each.delayed, 'message')} in {name}, tried again soon{why}"
 
 
 def _span(each: Backlog, now: datetime) -> str:
-    return f" for {age(each.since, now)}" if each.since else ""
+    return f" for {format_age(each.since, now)}" if each.since else ""
 
 
-def _row(each: ClusterStatus, now: datetime) -> dict[str, Any]:
+def _make_row(each: ClusterStatus, now: datetime) -> dict[str, Any]:
     return {
         "cluster": each.key,
         "state": each.state,
-        "heard": age(each.heard_at, now) if each.beats else "-",
-        "reached": age(each.reached_at, now),
+        "heard": format_age(each.heard_at, now) if each.beats else "-",
+        "reached": format_age(each.reached_at, now),
         "missed": f"{each.missed}/{each.seen}" if each.rings else "-",
         "waiting": each.waiting,
         "failing": each.failing,
     }
 
 
-def whole(found: Status) -> dict[str, Any]:
+def make_document(found: Status) -> dict[str, Any]:
     """Return a status as `bellhop status -o json` prints it."""
     return {
         "well": not found.failures,
@@ -234,16 +232,16 @@ def whole(found: Status) -> dict[str, Any]:
             }
             for each in found.clusters
         ],
-        "failures": list(_failures(found.failures)),
+        "failures": list(_make_failures(found.failures)),
     }
 
 
-def _failures(found: Sequence[Failure]) -> Iterator[dict[str, Any]]:
+def _make_failures(found: Sequence[Condition]) -> Iterator[dict[str, Any]]:
     for each in found:
         yield {
-            "what": each.what,
-            "which": each.which,
-            "since": each.at,
-            "count": each.several,
-            "sentence": each.sentence,
+            "what": each.type,
+            "which": each.about,
+            "since": each.since,
+            "count": each.count,
+            "sentence": each.message,
         }

@@ -1,17 +1,24 @@
-"""`bellhop wait`: a pipeline goes on once its change has arrived."""
+"""`bellhop wait`: wait until objects meet a condition."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
+from bellhop.cli.command import Command
 from bellhop.cli.completion import complete_kind, complete_name
-from bellhop.cli.duration import read_duration
-from bellhop.cli.examples import Command
-from bellhop.cli.options import DELETE, PROVISIONED, READY, state_option
-from bellhop.cli.queries import Asked, asked, naming_options
-from bellhop.cli.session import installation
+from bellhop.cli.options import DELETE, PROVISIONED, READY, read_duration
+from bellhop.cli.output import Row, format_count, say
+from bellhop.cli.queries import ObjectQuery, make_missing_error, naming_options, read_query
+from bellhop.cli.session import open_installation
+from bellhop.errors import MissingError, TemporaryError
+
+if TYPE_CHECKING:
+    from bellhop.diagnosis.profile_status import ProfileStatus
+    from bellhop.installation import Installation
 
 _PROFILES = ("clusterprofile", "profile", "rolerequest")
 _MEANT = {"cluster": READY, **dict.fromkeys((*_PROFILES, "eventtrigger"), PROVISIONED)}
@@ -52,7 +59,6 @@ _MEANT = {"cluster": READY, **dict.fromkeys((*_PROFILES, "eventtrigger"), PROVIS
     show_default=True,
     help="How long to wait, as in 90s or 10m.",
 )
-@state_option
 def command(
     kind: str,
     names: Sequence[str],
@@ -68,23 +74,135 @@ def command(
     The exit code is 0 once all meet it, 1 if an object does not exist, and 75 after the timeout,
     which reports what each object is waiting for.
     """
-    from bellhop.cli.wait import Wait, wait
-
-    what = _objects(kind, names, namespace, selector, every=every)
+    what = _read_queries(kind, names, namespace, selector, every=every)
     meant = _MEANT.get(what[0].kind.singular)
     if condition not in (DELETE, meant):
         possible = " and ".join(f"--for={each}" for each in (meant, DELETE) if each)
         raise click.UsageError(f"{what[0].kind.plural} have {possible}")
     patience = read_duration(timeout).total_seconds()
-    wait(Wait(installation(), what, condition), patience)
+    wait(Wait(open_installation(), what, condition), patience)
 
 
-def _objects(
+def _read_queries(
     kind: str, names: Sequence[str], namespace: str, selector: str, *, every: bool
-) -> list[Asked]:
-    """Read which objects are waited for: KIND NAME..., KIND/NAME, by labels, or all."""
+) -> list[ObjectQuery]:
+    """Read the objects to wait for: KIND NAME..., KIND/NAME, by labels, or all."""
     kind, slash, first = kind.partition("/")
     names = [first, *names] if slash else names
     if sum((bool(names), bool(selector), every)) != 1:
         raise click.UsageError("name what to wait for: NAMES, -l SELECTOR or --all")
-    return [asked(kind, each, namespace, selector) for each in names or [""]]
+    return [read_query(kind, each, namespace, selector) for each in names or [""]]
+
+
+_PAUSES = (1.0, 1.0, 2.0, 3.0)
+"""Seconds between two checks; the last one repeats, to call a cloud no more often."""
+
+
+class Wait:
+    """The objects of `bellhop wait`, and what each of them lacks."""
+
+    def __init__(self, here: Installation, objects: Sequence[ObjectQuery], condition: str) -> None:
+        from bellhop.operations.wait import Quiet
+
+        self._here = here
+        self._objects = objects
+        self.condition = condition
+        self._quiet = Quiet(here)
+        self._known: dict[str, None] = {}
+
+    def look(self) -> Mapping[str, str]:
+        """Return what each object lacks, by its name; an empty text if it meets the condition."""
+        from bellhop.diagnosis import profile_status
+
+        # Before the records are read: they have what was done until then.
+        quiet = self.condition == PROVISIONED and self._quiet.look()
+        statuses = list(profile_status.read_statuses(self._here)) if self.condition != READY else []
+        found: dict[str, str] = {}
+        for what in self._objects if self.condition == DELETE else ():
+            found |= self._leaving(what, statuses)
+        for what in self._objects:
+            rows = list(self._rows(what))
+            found |= {name: self._lacks(what, row, statuses, quiet=quiet) for name, row in rows}
+            if not (rows or self._known) and what.query.name:
+                found.setdefault(_format_query(what), "")
+        if self.condition != DELETE:
+            return found
+        self._known |= dict.fromkeys(found)
+        return {name: found.get(name, "") for name in self._known}
+
+    def _rows(self, what: ObjectQuery) -> Iterator[tuple[str, Row]]:
+        rows = list(what.kind.view.rows(self._here, what.query))
+        if not rows and self.condition != DELETE:
+            if what.query.name:
+                raise make_missing_error(self._here, what)
+            raise MissingError(f"cannot wait for {what.kind.plural}: there are none of these")
+        yield from ((what.kind.object_name(row), row) for row in rows)
+
+    def _leaving(self, what: ObjectQuery, statuses: Sequence[ProfileStatus]) -> Mapping[str, str]:
+        """Return the deleted triggers of the query that still have profiles in clusters."""
+        if what.kind.singular != "eventtrigger":
+            return {}
+        found = {}
+        for profile in (each.profile for each in statuses):
+            name = what.kind.object_name({"namespace": "", "name": profile.trigger})
+            if profile.trigger and (profile.trigger == what.query.name or name in self._known):
+                found[name] = f"its profile '{profile.shown}' is still there"
+        return found
+
+    def _lacks(
+        self, what: ObjectQuery, row: Row, statuses: Sequence[ProfileStatus], *, quiet: bool
+    ) -> str:
+        from bellhop.operations.wait import describe_cluster_gap, describe_profile_gap
+
+        if self.condition == DELETE:
+            return "it is still there"
+        if self.condition == READY:
+            return describe_cluster_gap(self._here, f"{row['namespace']}/{row['name']}")
+        return describe_profile_gap(self._here, _select_statuses(what, row, statuses), quiet=quiet)
+
+
+def wait(waited: Wait, seconds: float) -> None:
+    """Wait until no object lacks anything, and print a line for each that meets the condition."""
+    ends, met, looks = time.monotonic() + seconds, set[str](), 0
+    while True:
+        found = waited.look()
+        for name in [each for each, lacks in found.items() if not lacks and each not in met]:
+            met.add(name)
+            say(f"{name} {'deleted' if waited.condition == DELETE else waited.condition}")
+        lacking = {name: lacks for name, lacks in found.items() if lacks}
+        left = ends - time.monotonic()
+        if not lacking:
+            return
+        if left <= 0:
+            break
+        time.sleep(min(_PAUSES[min(looks, len(_PAUSES) - 1)], left))
+        looks += 1
+    for name, lacks in lacking.items():
+        say(f"error: {name}: {lacks}", err=True)
+    state = "deleted" if waited.condition == DELETE else waited.condition
+    verb = "is" if len(lacking) == 1 else "are"
+    raise TemporaryError(
+        f"timed out: {len(lacking)} of {format_count(len(found), 'object')} {verb} not {state} yet"
+    )
+
+
+def _format_query(what: ObjectQuery) -> str:
+    """Return the name of an object that does not exist, without a namespace if none is given."""
+    row = {"namespace": what.query.namespace, "name": what.query.name}
+    return what.kind.object_name(row).replace("//", "/")
+
+
+def _select_statuses(
+    what: ObjectQuery, row: Row, statuses: Sequence[ProfileStatus]
+) -> list[ProfileStatus]:
+    """Return the profiles of a row: those of a trigger, or the profile itself."""
+    if what.kind.singular == "eventtrigger":
+        return [each for each in statuses if each.profile.trigger == row["name"]]
+    if row.get("trigger"):
+        named = row["trigger"], row["name"]
+        return [x for x in statuses if (x.profile.trigger, x.profile.shown) == named]
+    from bellhop.api.kinds import DeclarationKey
+
+    [kind] = what.kind.stored
+    own = DeclarationKey(kind, row["namespace"], row["name"]).rule
+    return [x for x in statuses if (x.profile.trigger, x.profile.name) == ("", own)]

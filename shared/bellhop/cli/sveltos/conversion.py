@@ -1,7 +1,7 @@
-"""Converts the objects of a Sveltos management cluster, and says of each what became of it.
+"""Converts the objects of a Sveltos management cluster, and notes the result of each.
 
-Nothing that is converted changes a cluster when it is applied: Sveltos deploys until somebody cuts
-over. So profiles and triggers get `syncMode: DryRun`, and RoleRequests are paused.
+No converted object changes a cluster when it is applied: Sveltos deploys until somebody cuts over.
+So profiles and triggers get `syncMode: DryRun`, and RoleRequests are paused.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ from bellhop.api.kinds import Secret
 from bellhop.api.manifest import without_server_fields
 from bellhop.api.sveltos_cluster import SveltosCluster
 from bellhop.api.unsupported import SVELTOS_RECORDS
-from bellhop.cli.declared_clusters import parse_one, without_effect
-from bellhop.cli.manifest_files import declarations
-from bellhop.cli.sveltos.hub import CLUSTER_API, SVELTOS, Hub, place_of
-from bellhop.cli.sveltos.references import Reference, needs_hub, references
+from bellhop.cli.declared_clusters import list_ineffective_fields, parse_document
+from bellhop.cli.manifest_files import validate
+from bellhop.cli.sveltos.hub import (
+    CLUSTER_API,
+    SVELTOS,
+    Hub,
+    Reference,
+    list_references,
+    needs_hub,
+    read_place,
+)
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.sveltos_annotations import PROFILE_PAUSED
 from bellhop.documents.document import Document, InvalidDocuments
 from bellhop.errors import InvalidError
-from bellhop.registration.declared_clusters import DeclaredCluster, kubeconfig_of
+from bellhop.registration.declared_clusters import DeclaredCluster, read_kubeconfig
 
 CLUSTER = "SveltosCluster"
 PROFILES = ("ClusterProfile", "Profile")
@@ -54,7 +61,6 @@ class Converted(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Namespace and name as users write them."""
         return "/".join(filter(None, (self.namespace, self.name)))
 
 
@@ -70,31 +76,25 @@ class Conversion(NamedTuple):
 
     @property
     def refused(self) -> list[Converted]:
-        """Return the objects that are refused."""
         return [each for each in self.objects if not each.manifests]
 
 
 def convert(hub: Hub) -> Conversion:
-    """Convert what a management cluster has.
-
-    Raises:
-        InvalidError: it has nothing of Sveltos.
-    """
     omitted: Counter[tuple[str, str]] = Counter()
     kept: dict[tuple[str, str, str], Document] = {}
     for document in hub.objects():
-        place = place_of(document.data)
-        if why := _omission(document.data):
+        place = read_place(document.data)
+        if why := _explain_omission(document.data):
             omitted[why, place[0] or "document"] += 1
             continue
         kept[place] = document
     if not kept and not any(why not in _STRANGE for why, _ in omitted):
         raise InvalidError("nothing of Sveltos is in it")
-    clusters = list(_clusters(hub, kept.values()))
-    objects = [_object(each) for each in kept.values() if not _is_cluster(each.data)]
-    holders, actions = _holders(hub, objects, sorted({each.namespace for each in clusters}))
+    clusters = list(_convert_clusters(hub, kept.values()))
+    objects = [_convert_object(each) for each in kept.values() if not _is_cluster(each.data)]
+    holders, actions = _convert_sources(hub, objects, sorted({each.namespace for each in clusters}))
     omitted += Counter({(_UNNAMED, kind): number for kind, number in hub.unread().items()})
-    return Conversion([*clusters, *objects, *holders], omitted, [*actions, *_actions(objects)])
+    return Conversion([*clusters, *objects, *holders], omitted, [*actions, *_list_actions(objects)])
 
 
 _NAMELESS = "without a kind and a name"
@@ -103,9 +103,9 @@ _STRANGE = (_NAMELESS, _OTHER)
 _UNNAMED = "named by no object that is imported"
 
 
-def _omission(data: Any) -> str:
-    """Say why an object is left out without a question; empty if it is not."""
-    kind, _, name = place_of(data)
+def _explain_omission(data: Any) -> str:
+    """Return why an object is left out; empty if it is not."""
+    kind, _, name = read_place(data)
     if not kind or not name:
         return _NAMELESS
     group = str(data.get("apiVersion")).partition("/")[0]
@@ -127,20 +127,20 @@ def _is_cluster(data: Mapping[str, Any]) -> bool:
     return data["kind"] in {CLUSTER, "Cluster"}
 
 
-def _clusters(hub: Hub, documents: Iterable[Document]) -> Iterator[Converted]:
-    """Convert clusters, each with its Secret; labels of Classifiers are theirs to set again."""
+def _convert_clusters(hub: Hub, documents: Iterable[Document]) -> Iterator[Converted]:
+    """Convert clusters, each with its Secret; Classifiers will set their own labels again."""
     found = list(documents)
     classified = {
         label
         for document in found
         if document.data["kind"] == "Classifier"
-        for label in _classifier_labels(document)
+        for label in _read_classifier_labels(document)
     }
     names: set[tuple[str, str]] = set()
     for document in found:
         if not _is_cluster(document.data):
             continue
-        converted = _cluster(hub, document, classified)
+        converted = _convert_cluster(hub, document, classified)
         place = converted.namespace, converted.name
         if place in names:
             twin = "a Cluster and a SveltosCluster have this name; register one of them by hand"
@@ -149,34 +149,38 @@ def _clusters(hub: Hub, documents: Iterable[Document]) -> Iterator[Converted]:
         yield converted
 
 
-def _classifier_labels(document: Document) -> Collection[tuple[str, str]]:
-    """Return the labels that a Classifier sets; none if it is refused, which is said elsewhere."""
+def _read_classifier_labels(document: Document) -> Collection[tuple[str, str]]:
+    """Return the labels that a Classifier sets; none if it is refused, which `convert` reports."""
     try:
-        [found] = declarations([document])
+        [found] = validate([document])
     except InvalidError:
         return ()
     assert isinstance(found, Classifier)
     return found.labels.items()
 
 
-def _cluster(hub: Hub, document: Document, classified: Collection[tuple[Any, Any]]) -> Converted:
-    _, namespace, name = place_of(document.data)
-    manifest, notes = _declared(document.data, classified)
+def _convert_cluster(
+    hub: Hub, document: Document, classified: Collection[tuple[Any, Any]]
+) -> Converted:
+    _, namespace, name = read_place(document.data)
+    manifest, notes = _make_declaration(document.data, classified)
     try:
-        parsed = parse_one(Document(manifest, document.source, document.index, document.line))
+        parsed = parse_document(Document(manifest, document.source, document.index, document.line))
         assert isinstance(parsed, SveltosCluster)
-        secret = _secret_of(hub, parsed)
-        kubeconfig_of(DeclaredCluster(parsed, secret.decoded()), LOCAL)
+        secret = _find_secret(hub, parsed)
+        read_kubeconfig(DeclaredCluster(parsed, secret.decoded()), LOCAL)
     except InvalidError as error:
-        return Converted(CLUSTER, namespace, name, (), _sentences(error))
+        return Converted(CLUSTER, namespace, name, (), _list_sentences(error))
     manifests = (manifest, _clean(secret.written))
-    return Converted(CLUSTER, namespace, name, manifests, (*notes, *without_effect(parsed)))
+    return Converted(
+        CLUSTER, namespace, name, manifests, (*notes, *list_ineffective_fields(parsed))
+    )
 
 
-def _declared(
+def _make_declaration(
     data: Mapping[str, Any], classified: Collection[tuple[Any, Any]]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the document that registers a cluster, and notes on what it lacks."""
+    """Return the document that registers a cluster, and notes on it."""
     manifest = _clean(data)
     metadata, notes = manifest["metadata"], []
     known = [list(each) for each in classified]
@@ -195,26 +199,25 @@ def _declared(
     return manifest, notes
 
 
-def _secret_of(hub: Hub, cluster: SveltosCluster) -> Secret:
-    wanted = Reference("Secret", cluster.namespace, cluster.secret)
-    for document in hub.find(wanted, ()):
-        found = parse_one(document)
+def _find_secret(hub: Hub, cluster: SveltosCluster) -> Secret:
+    reference = Reference("Secret", cluster.namespace, cluster.secret)
+    for document in hub.find(reference, ()):
+        found = parse_document(document)
         assert isinstance(found, Secret)
         return found
     raise InvalidError(
-        f"{wanted}, which has its kubeconfig, is not there; add it, or register the cluster with"
+        f"{reference}, which has its kubeconfig, is not there; add it, or register the cluster with"
         f" `bellhop register cluster {cluster.key} --kubeconfig FILE`"
     )
 
 
-def _object(document: Document) -> Converted:
-    """Convert an object that users apply."""
-    kind, namespace, name = place_of(document.data)
+def _convert_object(document: Document) -> Converted:
+    kind, namespace, name = read_place(document.data)
     manifest = _clean(document.data)
     try:
-        declarations([document])
+        validate([document])
     except InvalidError as error:
-        return Converted(kind, namespace, name, (), _sentences(error))
+        return Converted(kind, namespace, name, (), _list_sentences(error))
     notes, head = [], ""
     if kind in (*PROFILES, *TRIGGERS):
         head = _hold(manifest)
@@ -228,25 +231,25 @@ def _object(document: Document) -> Converted:
 
 
 def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy an object as somebody may have written it, in one order of fields.
+    """Copy an object without fields of a server, in one order of fields.
 
-    API servers and kubectl have orders of their own, and the same object is the same file.
+    API servers and kubectl order fields differently; the same object must be the same file.
     """
     manifest = copy.deepcopy(without_server_fields(dict(data)))
     metadata = manifest["metadata"]
     if not metadata.get("annotations", True):
         del metadata["annotations"]
-    manifest["metadata"] = _ordered(metadata, ("name", "namespace", "labels"))
-    return _ordered(manifest, ("apiVersion", "kind", "metadata"))
+    manifest["metadata"] = _order_fields(metadata, ("name", "namespace", "labels"))
+    return _order_fields(manifest, ("apiVersion", "kind", "metadata"))
 
 
-def _ordered(fields: Mapping[str, Any], first: Sequence[str]) -> dict[str, Any]:
+def _order_fields(fields: Mapping[str, Any], first: Sequence[str]) -> dict[str, Any]:
     names = [*(name for name in first if name in fields), *sorted(fields.keys() - {*first})]
     return {name: fields[name] for name in names}
 
 
 def _hold(manifest: dict[str, Any]) -> str:
-    """Have a profile or trigger change no cluster; say how to cut over."""
+    """Set a profile or trigger to DryRun; return how to cut over."""
     spec = manifest["spec"]
     mode = spec.get("syncMode") or _USUAL_MODE
     if mode == _DRY_RUN:
@@ -266,50 +269,52 @@ def _take_releases_over(manifest: dict[str, Any]) -> Iterator[str]:
         yield f"helmCharts[{number}] has takeOwnership, for the release that Sveltos installed."
 
 
-def _holders(
+def _convert_sources(
     hub: Hub, objects: Iterable[Converted], namespaces: Collection[str]
 ) -> tuple[list[Converted], list[str]]:
-    """Convert the ConfigMaps and Secrets that objects name, and say which are missing."""
+    """Convert the ConfigMaps and Secrets that objects name, and list the missing ones."""
     found: dict[tuple[str, str, str], Converted] = {}
     actions = []
     for each in objects:
-        for wanted in dict.fromkeys(references(each.manifests[0]) if each.manifests else ()):
-            if wanted.is_open:
+        for reference in dict.fromkeys(
+            list_references(each.manifests[0]) if each.manifests else ()
+        ):
+            if reference.is_open:
                 actions.append(
-                    f"{each.kind} '{each.place}' names a {wanted.kind} by the template"
-                    f" '{wanted.name}': apply what it can mean yourself"
+                    f"{each.kind} '{each.place}' names a {reference.kind} by the template"
+                    f" '{reference.name}': apply what it can mean yourself"
                 )
                 continue
-            meant = list(hub.find(wanted, namespaces))
-            found |= {place_of(document.data): _object(document) for document in meant}
-            if not meant and not wanted.optional:
+            meant = list(hub.find(reference, namespaces))
+            found |= {read_place(document.data): _convert_object(document) for document in meant}
+            if not meant and not reference.optional:
                 actions.append(
-                    f"{each.kind} '{each.place}' names {wanted}, which is not there: add it to the"
-                    " input, or apply it yourself"
+                    f"{each.kind} '{each.place}' names {reference}, which is not there: add it to"
+                    " the input, or apply it yourself"
                 )
     return list(found.values()), actions
 
 
-def _actions(objects: Iterable[Converted]) -> Iterator[str]:
-    """Yield what is to be done beside applying the folder."""
+def _list_actions(objects: Iterable[Converted]) -> Iterator[str]:
+    """Yield the actions that are left to the user."""
     taken = [each for each in objects if each.manifests]
     if near := [f"{each.kind} '{each.place}'" for each in taken if needs_hub(each.manifests[0])]:
         yield (
             "register the management cluster as mgmt/mgmt, as long as add-ons are deployed to it,"
-            f" or read from it: {_listed(near)}"
+            f" or read from it: {_format_names(near)}"
         )
     if checks := [f"'{each.name}'" for each in taken if each.kind == "ClusterHealthCheck"]:
         yield (
             "apply ClusterHealthChecks after you have deleted them in Sveltos, since both notify:"
-            f" {_listed(checks)}"
+            f" {_format_names(checks)}"
         )
 
 
-def _listed(names: list[str]) -> str:
+def _format_names(names: list[str]) -> str:
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
-def _sentences(error: InvalidError) -> tuple[str, ...]:
+def _list_sentences(error: InvalidError) -> tuple[str, ...]:
     problems = error.problems if isinstance(error, InvalidDocuments) else (error,)
     return tuple(map(str, problems))

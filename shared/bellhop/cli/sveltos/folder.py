@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bellhop.adapters.local.files import read_at_most, write_whole
-from bellhop.cli.files import explained
+from bellhop.cli.options import wrap_file_errors
 from bellhop.cli.sveltos.conversion import CLUSTER, Converted
 from bellhop.documents.document import LARGEST, dump
 from bellhop.errors import ConflictError
@@ -20,7 +20,7 @@ CLUSTERS, MANIFESTS = "clusters", "manifests"
 _MOST_NAMES = 3
 
 
-def path_of(each: Converted) -> str:
+def choose_path(each: Converted) -> str:
     """Return the file of an object, relative to the folder."""
     parent = CLUSTERS if each.kind == CLUSTER else MANIFESTS
     parts = (each.kind.lower(), each.namespace, each.name)
@@ -30,15 +30,14 @@ def path_of(each: Converted) -> str:
 def write(folder: Path, objects: Iterable[Converted]) -> int:
     """Write the objects that are not refused; return how many files have Secrets.
 
-    It may be interrupted and run again: what is there already is left unchanged.
+    It may be interrupted and run again: existing files with the same contents stay.
 
     Raises:
-        ConflictError: a file is there with other contents; nothing is written then.
-        BellhopError: the folder cannot be read or written.
+        ConflictError: a file exists with other contents; nothing is written then.
     """
     taken = [each for each in objects if each.manifests]
-    texts = {folder / path_of(each): _text(each) for each in taken}
-    there = {path: _content(path) for path in texts}
+    texts = {folder / choose_path(each): _format_file(each) for each in taken}
+    there = {path: _read_content(path) for path in texts}
     if other := [path for path, text in there.items() if text not in (None, texts[path])]:
         names = ", ".join(f"'{path}'" for path in other[:_MOST_NAMES])
         more = f" and {len(other) - _MOST_NAMES} more" if len(other) > _MOST_NAMES else ""
@@ -46,7 +45,7 @@ def write(folder: Path, objects: Iterable[Converted]) -> int:
             f"cannot write {names}{more}: the file is there with other contents; choose another"
             " folder and compare the two, or delete it"
         )
-    with explained(f"'{folder}'", "write"):
+    with wrap_file_errors(f"'{folder}'", "write"):
         for parent in {path.parent for path in texts}:
             parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for path, text in texts.items():
@@ -55,13 +54,13 @@ def write(folder: Path, objects: Iterable[Converted]) -> int:
     return sum(any(part["kind"] == "Secret" for part in each.manifests) for each in taken)
 
 
-def _text(each: Converted) -> bytes:
+def _format_file(each: Converted) -> bytes:
     head = f"# {each.head}\n" if each.head else ""
     return (head + "---\n".join(map(dump, each.manifests))).encode()
 
 
-def _content(path: Path) -> bytes | None:
+def _read_content(path: Path) -> bytes | None:
     if not path.exists():
         return None
-    with explained(f"'{path}'"):
+    with wrap_file_errors(f"'{path}'"):
         return read_at_most(path, LARGEST)

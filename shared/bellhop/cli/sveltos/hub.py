@@ -1,15 +1,122 @@
-"""Where Sveltos' objects are read from: files of `kubectl get -o yaml`, or its API server."""
+"""The objects of a Sveltos management cluster, from files or from its API server."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from bellhop.cli.sveltos.references import HOLDERS, Reference
 from bellhop.core.gvk import GVK
 from bellhop.core.names import is_template
 from bellhop.documents.document import Document
 from bellhop.ports.kube import Kube
+
+HOLDERS = ("ConfigMap", "Secret")
+
+_KIND_OF = {
+    "ca": "Secret",
+    "configMapGenerator": "ConfigMap",
+    "credentials": "Secret",
+    "key": "Secret",
+    "secretGenerator": "Secret",
+    "secretRef": "Secret",
+}
+"""Fields whose entries have no kind."""
+
+_CHECKS = ("postDeleteChecks", "preDeleteChecks", "preDeployChecks", "validateHealths")
+"""Fields whose `kind` is that of objects in the clusters."""
+
+_FLUX = ("Bucket", "GitRepository", "OCIRepository")
+
+
+class Reference(NamedTuple):
+    """A ConfigMap or Secret; `namespace` and `name` may be templates.
+
+    An empty namespace is that of each cluster.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    optional: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace or '*'}/{self.name}"
+
+    @property
+    def is_template(self) -> bool:
+        return is_template(self.namespace + self.name)
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether the name is a template without fixed text, which fits everything."""
+        return not "".join(_split_template(self.name)).strip()
+
+    def fits(self, namespace: str, name: str, namespaces: Collection[str]) -> bool:
+        """Say whether the reference may mean an object; an empty namespace means `namespaces`."""
+        near = _fits(self.namespace, namespace) if self.namespace else namespace in namespaces
+        return near and _fits(self.name, name)
+
+
+def list_references(manifest: Mapping[str, Any]) -> Iterator[Reference]:
+    """Yield the ConfigMaps and Secrets that a trigger, profile, request or check names."""
+    own = ""
+    if manifest.get("kind") == "Profile":
+        own = str((manifest.get("metadata") or {}).get("namespace") or "default")
+    for field, entry in _list_mappings("", manifest.get("spec")):
+        kind, name = _KIND_OF.get(field, entry.get("kind")), entry.get("name")
+        if field in _CHECKS or kind not in HOLDERS or not isinstance(name, str) or not name:
+            continue
+        namespace = own or str(entry.get("namespace") or "")
+        yield Reference(str(kind), namespace, name, bool(entry.get("optional")))
+
+
+def needs_hub(manifest: Mapping[str, Any]) -> bool:
+    """Say whether an object deploys to the management cluster, or reads other kinds from it."""
+    return any(
+        entry.get("deploymentType") == "Local"
+        or entry.get("kind") in _FLUX
+        or (field == "resource" and entry.get("kind") not in HOLDERS)
+        for field, entry in _list_mappings("", manifest.get("spec"))
+    )
+
+
+def _list_mappings(field: str, data: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each mapping of a tree with its field; entries of a list have the list's field."""
+    if isinstance(data, list):
+        for entry in data:
+            yield from _list_mappings(field, entry)
+    elif isinstance(data, dict) and field != "target":
+        yield field, data
+        for name, value in data.items():
+            yield from _list_mappings(str(name), value)
+
+
+def _split_template(template: str) -> list[str]:
+    """Return the texts before, between and after the actions of a template."""
+    parts, at = [], 0
+    while (start := template.find("{{", at)) >= 0 and (end := template.find("}}", start + 2)) >= 0:
+        parts.append(template[at:start])
+        at = end + 2
+    return [*parts, template[at:]]
+
+
+def _fits(pattern: str, text: str) -> bool:
+    """Say whether a template may be rendered as a text; each action may write anything."""
+    first, *rest = _split_template(pattern)
+    if not rest:
+        return text == first
+    *middle, last = rest
+    at = len(first)
+    if not (text.startswith(first) and text.endswith(last) and at + len(last) <= len(text)):
+        return False
+    for part in middle:
+        # The first place is the best one: whatever fits later fits after it, too.
+        found = text.find(part, at, len(text) - len(last))
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
 
 CLUSTER_API = "cluster.x-k8s.io"
 SVELTOS = "projectsveltos.io"
@@ -31,7 +138,7 @@ _KINDS = (
     (_LIB, "HealthCheck"),
     (_LIB, "ClusterHealthCheck"),
 )
-"""What an API server is asked for: each kind that users write."""
+"""The kinds that users write, which an API server is asked for."""
 
 
 class Hub(Protocol):
@@ -41,7 +148,7 @@ class Hub(Protocol):
         """Return all objects but ConfigMaps and Secrets, in the order they were read."""
         ...
 
-    def find(self, wanted: Reference, namespaces: Collection[str]) -> Iterable[Document]:
+    def find(self, reference: Reference, namespaces: Collection[str]) -> Iterable[Document]:
         """Return the ConfigMaps or Secrets that may be meant.
 
         Without a namespace of its own the reference means each of `namespaces`.
@@ -61,7 +168,7 @@ class FilesHub:
         self._holders: dict[tuple[str, str, str], Document] = {}
         self._found: set[tuple[str, str, str]] = set()
         for document in documents:
-            kind, namespace, name = place_of(document.data)
+            kind, namespace, name = read_place(document.data)
             if kind in HOLDERS:
                 self._holders[kind, namespace or "default", name] = document
             else:
@@ -71,9 +178,9 @@ class FilesHub:
         """Return all objects but ConfigMaps and Secrets."""
         return self._objects
 
-    def find(self, wanted: Reference, namespaces: Collection[str]) -> Iterator[Document]:
+    def find(self, reference: Reference, namespaces: Collection[str]) -> Iterator[Document]:
         """Yield the ConfigMaps or Secrets that may be meant."""
-        for key in self._candidates(wanted, namespaces):
+        for key in self._candidates(reference, namespaces):
             if key in self._holders:
                 self._found.add(key)
                 yield self._holders[key]
@@ -84,15 +191,15 @@ class FilesHub:
         return {kind: left.count(kind) for kind in HOLDERS if kind in left}
 
     def _candidates(
-        self, wanted: Reference, namespaces: Collection[str]
+        self, reference: Reference, namespaces: Collection[str]
     ) -> Iterable[tuple[str, str, str]]:
-        if not wanted.is_template:
-            places = [wanted.namespace] if wanted.namespace else namespaces
-            return [(wanted.kind, place, wanted.name) for place in places]
+        if not reference.is_template:
+            places = [reference.namespace] if reference.namespace else namespaces
+            return [(reference.kind, place, reference.name) for place in places]
         return [
             (kind, namespace, name)
             for kind, namespace, name in self._holders
-            if kind == wanted.kind and wanted.fits(namespace, name, namespaces)
+            if kind == reference.kind and reference.fits(namespace, name, namespaces)
         ]
 
 
@@ -107,31 +214,31 @@ class ClusterHub:
         for group, kind in _KINDS:
             resource = self._kube.served(group, kind)
             if resource is not None:
-                yield from map(_document, self._kube.list(resource.gvk))
+                yield from map(_make_document, self._kube.list(resource.gvk))
 
-    def find(self, wanted: Reference, namespaces: Collection[str]) -> Iterator[Document]:
+    def find(self, reference: Reference, namespaces: Collection[str]) -> Iterator[Document]:
         """Yield the ConfigMaps or Secrets that may be meant."""
-        gvk = GVK("", "v1", wanted.kind)
-        if not wanted.is_template:
-            places = [wanted.namespace] if wanted.namespace else namespaces
+        gvk = GVK("", "v1", reference.kind)
+        if not reference.is_template:
+            places = [reference.namespace] if reference.namespace else namespaces
             for place in places:
-                found = self._kube.get(gvk, place, wanted.name)
+                found = self._kube.get(gvk, place, reference.name)
                 if found is not None:
-                    yield _document(found)
+                    yield _make_document(found)
             return
-        within = "" if is_template(wanted.namespace) else wanted.namespace
+        within = "" if is_template(reference.namespace) else reference.namespace
         for each in self._kube.list(gvk, namespace=within):
             metadata = each["metadata"]
-            if wanted.fits(metadata["namespace"], metadata["name"], namespaces):
-                yield _document(each)
+            if reference.fits(metadata["namespace"], metadata["name"], namespaces):
+                yield _make_document(each)
 
     def unread(self) -> Mapping[str, int]:
         """Return nothing: what nobody names is not read."""
         return {}
 
 
-def place_of(data: Any) -> tuple[str, str, str]:
-    """Return kind, namespace and name of an object; empty where it does not say them."""
+def read_place(data: Any) -> tuple[str, str, str]:
+    """Return kind, namespace and name of an object; empty if it has none."""
     if not isinstance(data, dict):
         return "", "", ""
     metadata = data.get("metadata")
@@ -141,6 +248,6 @@ def place_of(data: Any) -> tuple[str, str, str]:
     return kind, namespace, name
 
 
-def _document(manifest: dict[str, Any]) -> Document:
-    kind, namespace, name = place_of(manifest)
+def _make_document(manifest: dict[str, Any]) -> Document:
+    kind, namespace, name = read_place(manifest)
     return Document(manifest, f"{kind} {'/'.join(filter(None, (namespace, name)))}")

@@ -1,1 +1,1 @@
-"""How each kind is listed, shown and described; reads records, changes nothing."""
+"""Views: each kind as a table, manifests and descriptions; they only read records."""

@@ -1,18 +1,26 @@
-"""What is held: reports of which too much ended at once, and changes that remove too much."""
+"""Held deletions: of reports that lost too many objects, and of changes that remove too much."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from bellhop.api.kinds import event_report
 from bellhop.cli import output
-from bellhop.cli.describe import Story
-from bellhop.cli.output import Column, Row, count
+from bellhop.cli.output import Column, Row, format_count
+from bellhop.cli.printer import Description
 from bellhop.cli.views.view import Query, View
-from bellhop.diagnosis.held_deletions import HeldReport, held, objects
-from bellhop.diagnosis.held_removals import HeldChange, described, held_changes, rule_name
-from bellhop.diagnosis.overview import object_name
-from bellhop.installation.installation import Installation
+from bellhop.diagnosis.held_deletions import (
+    HeldChange,
+    HeldReport,
+    describe_removal,
+    format_rule,
+    list_held_changes,
+    list_held_objects,
+    list_held_reports,
+)
+from bellhop.diagnosis.names import object_name
+from bellhop.installation import Installation
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -20,121 +28,122 @@ COLUMNS = (
     Column("EVENTSOURCE", "eventsource"),
     Column("HELD", "held"),
     Column("OF", "of", shown=lambda value: str(value or "-")),
-    Column("SINCE", "since", wide=True, shown=output.stamp),
+    Column("SINCE", "since", wide=True, shown=output.format_time),
     Column("EXAMPLES", "examples", wide=True),
     Column("CHANGE", "change", shown=lambda value: str(value or "-")),
     Column("WHY", "why", prose=True),
 )
 
 
-def _found(here: Installation, query: Query) -> Iterator[tuple[Mapping[str, str], HeldReport]]:
-    for each in held(here):
-        namespace, _, name = each.hold.cluster.partition("/")
-        report = event_report(namespace, name, each.hold.source, [], collect=False)
-        metadata = report["metadata"]
-        if query.takes(namespace, metadata["name"], metadata["labels"]):
-            yield metadata, each
+Item = HeldReport | HeldChange
 
 
-def rows(here: Installation, query: Query) -> Iterator[Row]:
-    """Yield one row for each report."""
-    for metadata, each in _found(here, query):
-        yield {
-            "namespace": metadata["namespace"],
-            "name": metadata["name"],
-            "cluster": each.hold.cluster,
-            "eventsource": each.hold.source,
-            "held": each.number,
-            "of": each.hold.of,
-            "since": each.hold.since,
-            "examples": each.named,
-            "change": "",
-            "why": each.why,
-        }
-    for change in _changes(here, query):
-        yield {
+def _select(here: Installation, query: Query) -> Iterator[Item]:
+    for each in list_held_reports(here):
+        metadata = _metadata(each)
+        if query.matches(metadata["namespace"], metadata["name"], metadata["labels"]):
+            yield each
+    yield from (each for each in list_held_changes(here) if query.matches("", each.name, {}))
+
+
+def _metadata(item: HeldReport) -> Mapping[str, Any]:
+    """Return the metadata of the EventReport whose objects are held."""
+    namespace, _, name = item.hold.cluster.partition("/")
+    report = event_report(namespace, name, item.hold.source, [], collect=False)
+    metadata: Mapping[str, Any] = report["metadata"]
+    return metadata
+
+
+def _row(_here: Installation, item: Item) -> Row:
+    if isinstance(item, HeldChange):
+        return {
             "namespace": "",
-            "name": change.name,
-            "cluster": ", ".join(change.clusters[:1]) + ", …" * (len(change.clusters) > 1),
+            "name": item.name,
+            "cluster": ", ".join(item.clusters[:1]) + ", …" * (len(item.clusters) > 1),
             "eventsource": "-",
-            "held": change.addons,
-            "of": change.of,
-            "since": change.since,
-            "examples": ", ".join(map(rule_name, change.removals)),
-            "change": change.name,
-            "why": change.why,
+            "held": item.addons,
+            "of": item.of,
+            "since": item.since,
+            "examples": ", ".join(map(format_rule, item.removals)),
+            "change": item.name,
+            "why": item.why,
         }
+    metadata = _metadata(item)
+    return {
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "cluster": item.hold.cluster,
+        "eventsource": item.hold.source,
+        "held": item.number,
+        "of": item.hold.of,
+        "since": item.hold.since,
+        "examples": item.named,
+        "change": "",
+        "why": item.why,
+    }
 
 
-def _changes(here: Installation, query: Query) -> Iterator[HeldChange]:
-    return (each for each in held_changes(here) if query.takes("", each.name, {}))
+def _manifest(here: Installation, item: Item) -> Manifest:
+    if isinstance(item, HeldChange):
+        return _object("HeldChange", {"name": item.name}, _change_status(item))
+    metadata = _metadata(item)
+    status = {
+        "cluster": item.hold.cluster,
+        "eventSource": item.hold.source,
+        "held": item.number,
+        "of": item.hold.of,
+        "since": item.hold.since.isoformat(),
+        "decided": item.hold.held_at is not None,
+        "cause": item.hold.cause,
+        "why": item.why,
+        "objects": [object_name(key) for key in list_held_objects(here, item.hold)],
+    }
+    named = {"name": metadata["name"], "namespace": metadata["namespace"]}
+    return _object("HeldReport", named, status)
 
 
-def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
-    """Yield reports as objects, by their names as EventReports."""
-    for metadata, each in _found(here, query):
-        status = {
-            "cluster": each.hold.cluster,
-            "eventSource": each.hold.source,
-            "held": each.number,
-            "of": each.hold.of,
-            "since": each.hold.since.isoformat(),
-            "decided": each.hold.held_at is not None,
-            "cause": each.hold.cause,
-            "why": each.why,
-            "objects": [object_name(key) for key in objects(here, each.hold)],
-        }
-        yield {
-            "apiVersion": "bellhop.dev/v1",
-            "kind": "HeldReport",
-            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-            "status": status,
-        }
-    for change in _changes(here, query):
-        yield {
-            "apiVersion": "bellhop.dev/v1",
-            "kind": "HeldChange",
-            "metadata": {"name": change.name},
-            "status": {
-                "held": change.addons,
-                "of": change.of,
-                "since": change.since.isoformat() if change.since else "",
-                "cause": change.cause,
-                "why": change.why,
-                "removals": [
-                    {
-                        "rule": rule_name(each),
-                        "profiles": each.profiles,
-                        "addons": each.addons,
-                        "clusters": each.number,
-                        "clusterNames": list(each.clusters),
-                    }
-                    for each in change.removals
-                ],
-            },
-        }
+def _object(kind: str, metadata: Mapping[str, str], status: Mapping[str, Any]) -> Manifest:
+    return {"apiVersion": "bellhop.dev/v1", "kind": kind, "metadata": metadata, "status": status}
 
 
-def describe(here: Installation, query: Query, story: Story) -> int:
-    """Tell of each report which objects are held, and why."""
-    told = 0
-    for metadata, each in _found(here, query):
-        told += 1
-        story.begin("HeldReport", f"{metadata['namespace']}/{metadata['name']}")
-        story.fact("Cluster", each.hold.cluster)
-        story.fact("EventSource", each.hold.source)
-        story.fact("Since", output.stamp(each.hold.since))
-        story.fact("Why", each.why)
-        names = (object_name(key) for key in objects(here, each.hold))
-        story.section(count(each.number, "object"), names)
-    for change in _changes(here, query):
-        told += 1
-        story.begin("HeldChange", change.name)
-        story.fact("Cause", change.cause)
-        story.fact("Since", output.stamp(change.since))
-        story.fact("Release", change.release)
-        story.section(count(change.addons, "add-on"), map(described, change.removals))
-    return told
+def _change_status(change: HeldChange) -> dict[str, Any]:
+    return {
+        "held": change.addons,
+        "of": change.of,
+        "since": change.since.isoformat() if change.since else "",
+        "cause": change.cause,
+        "why": change.why,
+        "removals": [
+            {
+                "rule": format_rule(each),
+                "profiles": each.profiles,
+                "addons": each.addons,
+                "clusters": each.number,
+                "clusterNames": list(each.clusters),
+            }
+            for each in change.removals
+        ],
+    }
 
 
-VIEWS = {"heldreport": View(COLUMNS, rows, manifests, describe)}
+def _describe(here: Installation, item: Item, description: Description) -> None:
+    if isinstance(item, HeldChange):
+        description.begin("HeldChange", item.name)
+        description.field("Cause", item.cause)
+        description.field("Since", output.format_time(item.since))
+        description.field("Release", item.release)
+        description.section(
+            format_count(item.addons, "add-on"), map(describe_removal, item.removals)
+        )
+        return
+    metadata = _metadata(item)
+    description.begin("HeldReport", f"{metadata['namespace']}/{metadata['name']}")
+    description.field("Cluster", item.hold.cluster)
+    description.field("EventSource", item.hold.source)
+    description.field("Since", output.format_time(item.hold.since))
+    description.field("Why", item.why)
+    names = (object_name(key) for key in list_held_objects(here, item.hold))
+    description.section(format_count(item.number, "object"), names)
+
+
+VIEWS = {"heldreport": View(COLUMNS, _select, _row, _manifest, _describe)}

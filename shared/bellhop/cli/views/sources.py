@@ -1,18 +1,19 @@
-"""EventSources: where they are in force, and what matches."""
+"""EventSources: the clusters where they are in force, and the objects that match."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from bellhop.api.kinds import EventSource, ResourceSelector
 from bellhop.api.source import CLOUD_EVENT_TTL, MessageSelector
-from bellhop.cli.describe import Story
-from bellhop.cli.output import Column, Row, age, count
-from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.cli.output import Column, Row, format_age, format_count
+from bellhop.cli.printer import Description
+from bellhop.cli.views.view import Query, View, name_of, select_applied
 from bellhop.core.gvk import CLOUD_EVENT, GVK
-from bellhop.diagnosis import access_gaps, overview
-from bellhop.diagnosis.reports import reports
-from bellhop.installation.installation import Installation
+from bellhop.diagnosis import access_gaps, names, source_status
+from bellhop.diagnosis.source_status import read_reports
+from bellhop.installation import Installation
 from bellhop.ports.kube import Manifest
 from bellhop.rendering.cloud_events import CHANNEL
 
@@ -30,68 +31,69 @@ COLUMNS = (
 )
 
 
-def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
-    """Yield EventSources as they were written."""
-    for manifest in here.records.manifests.of("EventSource"):
-        if query.takes("", name_of(manifest), labels_of(manifest)):
-            yield manifest
+Item = tuple[EventSource, Mapping[str, Any]]
 
 
-def rows(here: Installation, query: Query) -> Iterator[Row]:
-    """Yield one row for each EventSource."""
+def _select(here: Installation, query: Query) -> Iterator[Item]:
     catalog = here.catalogs.current()
-    for manifest in manifests(here, query):
-        source = catalog.sources[name_of(manifest)]
-        found = reports(here, source.name)
-        yield {
-            "name": source.name,
-            "selects": ", ".join(_selects(each) for each in _selectors(source)) or "<none>",
-            "clusters": len(found),
-            "matches": sum(len(each.matching) for each in found.values()),
-            "errors": sum(len(each.errors) for each in found.values()),
-            "collects": source.collect_resources,
-            "conditions": "; ".join(_conditions(each) for each in _selectors(source)) or "<none>",
-            "waitsFor": "; ".join(_waits(here, source)),
-        }
+    for manifest in select_applied(here, query, "EventSource"):
+        yield catalog.sources[name_of(manifest)], manifest
 
 
-def describe(here: Installation, query: Query, story: Story) -> int:
-    """Tell where sources are in force, what matches and what fails."""
-    told = 0
-    for manifest in manifests(here, query):
-        told += 1
-        _tell(here, here.catalogs.current().sources[name_of(manifest)], story)
-    return told
+def _manifest(_here: Installation, item: Item) -> Manifest:
+    return dict(item[1])
 
 
-def _tell(here: Installation, source: EventSource, story: Story) -> None:
+def _row(here: Installation, item: Item) -> Row:
+    source = item[0]
+    found = read_reports(here, source.name)
+    return {
+        "name": source.name,
+        "selects": ", ".join(_selects(each) for each in _selectors(source)) or "<none>",
+        "clusters": len(found),
+        "matches": sum(len(each.matching) for each in found.values()),
+        "errors": sum(len(each.errors) for each in found.values()),
+        "collects": source.collect_resources,
+        "conditions": "; ".join(_conditions(each) for each in _selectors(source)) or "<none>",
+        "waitsFor": "; ".join(_waits(here, source)),
+    }
+
+
+def _describe(here: Installation, item: Item, description: Description) -> None:
+    source = item[0]
     catalog = here.catalogs.current()
     now = here.records.clock.now()
-    found = reports(here, source.name)
-    story.begin(source.kind, source.name)
-    story.fact("Collects", "whole objects" if source.collect_resources else "references only")
-    for pace in overview.slow(here):
-        if pace.source == source.name:
-            story.fact("Slow", overview.slowness(here, pace))
+    found = read_reports(here, source.name)
+    description.begin(source.kind, source.name)
+    description.field(
+        "Collects", "whole objects" if source.collect_resources else "references only"
+    )
+    for script in source_status.list_slow_scripts(here):
+        if script.source == source.name:
+            description.field("Slow", source_status.describe_slow_script(here, script))
     if source.account:
-        story.fact("Reads as", f"service account '{source.account}' of each cluster")
-        lacks = ((each, access_gaps.lacks(here.records, each, source)) for each in found)
-        story.section("May not see", (f"{place}: {said}" for place, all_ in lacks for said in all_))
-    story.section(
+        description.field("Reads as", f"service account '{source.account}' of each cluster")
+        lacks = ((each, access_gaps.list_access_gaps(here.records, each, source)) for each in found)
+        description.section(
+            "May not see", (f"{place}: {each}" for place, all_ in lacks for each in all_)
+        )
+    description.section(
         "Selects", (f"{_selects(each)}, {_conditions(each)}" for each in _selectors(source))
     )
     if waits := list(_waits(here, source)):
-        story.section("Waits for", waits)
+        description.section("Waits for", waits)
     if source.cloud_event_ttl:
-        story.fact("Keeps", f"a CloudEvent for {source.annotations[CLOUD_EVENT_TTL]} after it came")
+        description.field(
+            "Keeps", f"a CloudEvent for {source.annotations[CLOUD_EVENT_TTL]} after it came"
+        )
     if source.aggregation:
-        story.fact("Aggregates", "a Lua script chooses among all that is selected")
-    story.grid(
+        description.field("Aggregates", "a Lua script chooses among all that is selected")
+    description.table(
         "In force in",
         (
             (
                 cluster,
-                count(len(each.matching), "match", "matches"),
+                format_count(len(each.matching), "match", "matches"),
                 "by " + ", ".join(catalog.triggers_on(cluster, source.name)),
                 each.message,
             )
@@ -99,25 +101,31 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
         ),
         nothing="no cluster: no trigger that names this source selects one",
     )
-    story.grid(
+    description.table(
         "Matches",
         (
-            (match.cluster, overview.object_name(match.key), age(match.since, now), match.message)
+            (
+                match.cluster,
+                names.object_name(match.key),
+                format_age(match.since, now),
+                match.message,
+            )
             for each in found.values()
             for match in each.matching
         ),
     )
-    story.section(
+    description.section(
         "Errors",
-        (f"{cluster}  {said}" for cluster, each in found.items() for said in each.told),
+        (f"{cluster}  {error}" for cluster, each in found.items() for error in each.messages),
     )
 
 
 def _waits(here: Installation, source: EventSource) -> Iterator[str]:
-    """Yield the kinds that some clusters do not serve yet, with the first of these."""
-    for gvk, clusters in overview.awaited_kinds(here, source.name).items():
+    """Yield the kinds that some clusters do not serve yet, with the first cluster."""
+    for gvk, clusters in source_status.find_unserved_kinds(here, source.name).items():
         more = f" and {len(clusters) - 1} more" if len(clusters) > 1 else ""
-        yield f"{_shown(gvk)} in {clusters[0]}{more}: not served there, looked for at each resync"
+        place = f"{_format_kind(gvk)} in {clusters[0]}{more}"
+        yield f"{place}: not served there, looked for at each resync"
 
 
 def _selectors(source: EventSource) -> Sequence[_Selector]:
@@ -127,15 +135,19 @@ def _selectors(source: EventSource) -> Sequence[_Selector]:
 def _selects(selector: _Selector) -> str:
     if isinstance(selector, MessageSelector):
         return CLOUD_EVENT.kind
-    return _shown(selector.gvk)
+    return _format_kind(selector.gvk)
 
 
-def _shown(gvk: GVK) -> str:
+def _format_kind(gvk: GVK) -> str:
     return f"{gvk.kind}.{gvk.version}.{gvk.group}" if gvk.group else f"{gvk.kind}.{gvk.version}"
 
 
 def _conditions(selector: _Selector) -> str:
-    words = _of_event(selector) if isinstance(selector, MessageSelector) else _of_object(selector)
+    words = (
+        _event_conditions(selector)
+        if isinstance(selector, MessageSelector)
+        else _object_conditions(selector)
+    )
     ruled = [f"CEL rule {each.name}" for each in selector.rules]
     if selector.script:
         ruled.append("a Lua script")
@@ -144,8 +156,8 @@ def _conditions(selector: _Selector) -> str:
     return ", ".join(words)
 
 
-def _of_event(selector: MessageSelector) -> list[str]:
-    """Say which attributes are asked for, by which regular expressions."""
+def _event_conditions(selector: MessageSelector) -> list[str]:
+    """Return the attributes of a CloudEvent, with their regular expressions."""
     asked = selector.criterion
     parts = {
         "source": asked.source,
@@ -156,7 +168,7 @@ def _of_event(selector: MessageSelector) -> list[str]:
     return [f"{name} ~ {each}" for name, each in parts.items() if each] or ["any event"]
 
 
-def _of_object(selector: ResourceSelector) -> list[str]:
+def _object_conditions(selector: ResourceSelector) -> list[str]:
     words = [f"namespace {selector.namespace}" if selector.namespace else "any namespace"]
     if selector.name:
         words.append(f"name {selector.name}")
@@ -168,4 +180,4 @@ def _of_object(selector: ResourceSelector) -> list[str]:
     return words
 
 
-VIEWS = {"eventsource": View(COLUMNS, rows, manifests, describe)}
+VIEWS = {"eventsource": View(COLUMNS, _select, _row, _manifest, _describe)}

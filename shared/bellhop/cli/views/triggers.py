@@ -1,25 +1,26 @@
-"""EventTriggers, and EventBasedAddOns: where they are in force, and what became of it."""
+"""EventTriggers and EventBasedAddOns: the clusters where they are in force, and their profiles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from bellhop.api.kinds import EventTrigger
-from bellhop.cli.describe import Story
-from bellhop.cli.output import Column, Row, count
-from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.cli.output import Column, Row, format_count
+from bellhop.cli.printer import Description
+from bellhop.cli.views.view import Query, View, name_of, select_applied
 from bellhop.core.allow import read_allow
-from bellhop.core.generated_names import GENERATED_NAMESPACE
-from bellhop.diagnosis import catalog_hints, overview
-from bellhop.diagnosis.overview import ProfileStatus
+from bellhop.core.identity import GENERATED_NAMESPACE
+from bellhop.diagnosis import catalog_hints, names, profile_status
 from bellhop.diagnosis.profile_manifests import cluster_ref
-from bellhop.diagnosis.releases import charted
-from bellhop.diagnosis.reports import report
-from bellhop.installation.installation import Installation
+from bellhop.diagnosis.profile_status import ProfileStatus
+from bellhop.diagnosis.releases import describe_chart
+from bellhop.diagnosis.source_status import read_report
+from bellhop.installation import Installation
 from bellhop.ports.kube import Manifest
 from bellhop.rendering.cloud_event_actions import CREATE
-from bellhop.state.record import DeploymentStatus
+from bellhop.state.deployment import DeploymentStatus
 
 COLUMNS = (
     Column("NAME", "name"),
@@ -36,28 +37,39 @@ COLUMNS = (
 _FAILING = ("Failed", "FailedNonRetriable")
 
 
-def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
-    """Yield EventTriggers and EventBasedAddOns as they were written, with their status."""
-    known: dict[overview.Who, list[DeploymentStatus]] | None = None
-    for manifest in _written(here, query):
-        known = overview.outcomes(here) if known is None else known
-        trigger = here.catalogs.current().triggers[name_of(manifest)]
-        yield {**manifest, "status": _status(here, trigger, known)}
+class Statuses:
+    """The deployment statuses of all profiles, read once, by the first trigger that needs them."""
+
+    def __init__(self, here: Installation) -> None:
+        self._here = here
+
+    @cached_property
+    def _all(self) -> Mapping[profile_status.ProfileKey, Sequence[DeploymentStatus]]:
+        return profile_status.read_outcomes(self._here)
+
+    def read(self, trigger: EventTrigger) -> list[ProfileStatus]:
+        return list(profile_status.read_statuses(self._here, trigger.name, self._all))
 
 
-def _status(
-    here: Installation,
-    trigger: EventTrigger,
-    known: Mapping[overview.Who, Sequence[DeploymentStatus]],
-) -> dict[str, Any]:
-    """Return where a trigger is in force, and what became of its profiles."""
-    statuses = list(overview.statuses(here, trigger.name, known))
-    return {
+Item = tuple[EventTrigger, Statuses, Mapping[str, Any]]
+
+
+def _select(here: Installation, query: Query) -> Iterator[Item]:
+    catalog, statuses = here.catalogs.current(), Statuses(here)
+    for manifest in select_applied(here, query, "EventTrigger", "EventBasedAddOn"):
+        yield catalog.triggers[name_of(manifest)], statuses, manifest
+
+
+def _manifest(here: Installation, item: Item) -> Manifest:
+    trigger, found, manifest = item
+    statuses = found.read(trigger)
+    status = {
         "matchingClusters": [cluster_ref(cluster) for cluster, _ in _in_force(here, trigger)],
         "paused": trigger.paused,
         **_counts(statuses),
         "clusterProfiles": [{"name": each.profile.shown, "state": each.state} for each in statuses],
     }
+    return {**manifest, "status": status}
 
 
 def _counts(statuses: Sequence[ProfileStatus]) -> dict[str, int]:
@@ -68,75 +80,60 @@ def _counts(statuses: Sequence[ProfileStatus]) -> dict[str, int]:
     }
 
 
-def _written(here: Installation, query: Query) -> Iterator[Manifest]:
-    for kind in ("EventTrigger", "EventBasedAddOn"):
-        for manifest in here.records.manifests.of(kind):
-            if query.takes("", name_of(manifest), labels_of(manifest)):
-                yield manifest
+def _row(here: Installation, item: Item) -> Row:
+    trigger, statuses, _ = item
+    counts = _counts(statuses.read(trigger))
+    return {
+        "name": trigger.name,
+        "source": trigger.event_source_name,
+        "oneForEvent": trigger.one_for_event,
+        "clusters": len(_in_force(here, trigger)),
+        "provisioned": f"{counts['provisioned']}/{counts['profiles']}",
+        "failing": counts["failing"],
+        "kind": trigger.kind,
+        "sourceClusters": _sources(trigger) or "<none>",
+        "destinationClusters": _destination(trigger),
+        "paused": trigger.paused,
+    }
 
 
-def rows(here: Installation, query: Query) -> Iterator[Row]:
-    """Yield one row for each trigger."""
-    known = overview.outcomes(here)
-    for manifest in _written(here, query):
-        trigger = here.catalogs.current().triggers[name_of(manifest)]
-        counts = _counts(list(overview.statuses(here, trigger.name, known)))
-        yield {
-            "name": trigger.name,
-            "source": trigger.event_source_name,
-            "oneForEvent": trigger.one_for_event,
-            "clusters": len(_in_force(here, trigger)),
-            "provisioned": f"{counts['provisioned']}/{counts['profiles']}",
-            "failing": counts["failing"],
-            "kind": trigger.kind,
-            "sourceClusters": _sources(trigger) or "<none>",
-            "destinationClusters": _destination(trigger),
-            "paused": trigger.paused,
-        }
-
-
-def describe(here: Installation, query: Query, story: Story) -> int:
-    """Tell of each trigger where it is in force, what it made, and how that went."""
-    told = 0
-    for manifest in _written(here, query):
-        told += 1
-        _tell(here, here.catalogs.current().triggers[name_of(manifest)], story)
-    return told
-
-
-def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
-    story.begin(trigger.kind, trigger.name)
+def _describe(here: Installation, item: Item, description: Description) -> None:
+    trigger, statuses, _ = item
+    description.begin(trigger.kind, trigger.name)
     if trigger.paused:
-        story.fact("Paused", f"by {trigger.pauses}: no event makes or withdraws anything")
-    story.fact("One for event", str(trigger.one_for_event).lower())
-    story.fact("Source clusters", _sources(trigger) or "none: the selector is empty")
-    story.fact("Destinations", _destination(trigger))
-    story.fact("Tier", str(trigger.tier))
-    story.fact(
+        description.field("Paused", f"by {trigger.pauses}: no event makes or withdraws anything")
+    description.field("One for event", str(trigger.one_for_event).lower())
+    description.field("Source clusters", _sources(trigger) or "none: the selector is empty")
+    description.field("Destinations", _destination(trigger))
+    description.field("Tier", str(trigger.spec.tier))
+    description.field(
         "May deploy",
         "; ".join(map(str, read_allow(trigger.allow).entries)) if trigger.allow else "everything",
     )
     if trigger.cloud_event_action != CREATE:
-        story.fact("CloudEvents", trigger.cloud_event_action)
-    story.fact("When unmatched", "leaves add-ons" if trigger.leaves_policies else "withdraws")
-    story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
-    story.grid("In force in", _in_force(here, trigger), nothing="no cluster")
-    story.grid("Policy refs", _refs(here, trigger))
-    story.grid("Helm charts", (charted(each.chart) for each in trigger.charts))
-    story.grid("Generates", _generates(trigger))
-    story.grid("Templates read", _reads(trigger))
-    hints = catalog_hints.of_trigger(here.catalogs.current(), trigger, here.catalogs.holder)
-    story.section("Hints", hints)
-    statuses = list(overview.statuses(here, trigger.name))
-    story.section("Profiles", (_profile(each) for each in statuses))
+        description.field("CloudEvents", trigger.cloud_event_action)
+    description.field(
+        "When unmatched", "leaves add-ons" if trigger.spec.leaves_policies else "withdraws"
+    )
+    description.field(
+        "EventSource", f"{trigger.event_source_name} ({_source_state(here, trigger)})"
+    )
+    description.table("In force in", _in_force(here, trigger), nothing="no cluster")
+    description.table("Policy refs", _refs(here, trigger))
+    description.table("Helm charts", (describe_chart(each.chart) for each in trigger.charts))
+    description.table("Generates", _generates(trigger))
+    description.table("Templates read", _reads(trigger))
+    hints = catalog_hints.list_trigger_hints(here.catalogs.current(), trigger, here.catalogs.holder)
+    description.section("Hints", hints)
+    description.section("Profiles", map(_profile, statuses.read(trigger)))
 
 
 def _sources(trigger: EventTrigger) -> str:
-    told = [str(trigger.source_selector)] if not trigger.source_selector.empty else []
-    return ", and ".join([*told, *(f"ClusterSet {place}" for place in trigger.cluster_sets)])
+    selectors = [str(trigger.source_selector)] if not trigger.source_selector.empty else []
+    return ", and ".join([*selectors, *(f"ClusterSet {place}" for place in trigger.cluster_sets)])
 
 
-def _found(here: Installation, trigger: EventTrigger) -> str:
+def _source_state(here: Installation, trigger: EventTrigger) -> str:
     if "{{" in trigger.event_source_name:
         return "a template, rendered for each cluster"
     known = trigger.event_source_name in here.catalogs.current().sources
@@ -149,8 +146,8 @@ def _in_force(here: Installation, trigger: EventTrigger) -> list[tuple[str, str]
     for cluster in catalog.clusters:
         source = catalog.source_of(trigger, cluster)
         if source is not None:
-            matching = report(here, cluster, source.name).matching
-            found.append((cluster, count(len(matching), "match", "matches")))
+            matching = read_report(here, cluster, source.name).matching
+            found.append((cluster, format_count(len(matching), "match", "matches")))
     return found
 
 
@@ -187,7 +184,7 @@ def _reads(trigger: EventTrigger) -> Iterator[Sequence[str]]:
 
 def _profile(status: ProfileStatus) -> str:
     profile = status.profile
-    where = f"for {overview.object_name(profile.object)}" if profile.object else "for all matches"
+    where = f"for {names.object_name(profile.object)}" if profile.object else "for all matches"
     lines = [f"{profile.name}  {status.state}  {where} in {profile.cluster}"]
     if profile.error:
         lines.append(f"  not renewed: {profile.error}")
@@ -195,8 +192,8 @@ def _profile(status: ProfileStatus) -> str:
     for cluster in profile.destinations:
         outcome = known.get(cluster)
         phase = outcome.phase if outcome else "Provisioning"
-        said = f": {outcome.message}" if outcome and outcome.message else ""
-        lines.append(f"  {cluster}  {phase}{said}")
+        message = f": {outcome.message}" if outcome and outcome.message else ""
+        lines.append(f"  {cluster}  {phase}{message}")
     lines += [f"  {cluster}  Removing" for cluster in profile.leaving]
     return "\n".join(lines)
 
@@ -205,8 +202,8 @@ def _destination(trigger: EventTrigger) -> str:
     if trigger.stays_home:
         return "the cluster of the event"
     named, selector = trigger.destination_cluster, trigger.destination_selector
-    told = [f"cluster {named.namespace}/{named.name}".replace(" /", " ")] if named else []
-    return ", and ".join(told + ([str(selector)] if selector else []))
+    parts = [f"cluster {named.namespace}/{named.name}".replace(" /", " ")] if named else []
+    return ", and ".join(parts + ([str(selector)] if selector else []))
 
 
-VIEWS = {"eventtrigger": View(COLUMNS, rows, manifests, describe)}
+VIEWS = {"eventtrigger": View(COLUMNS, _select, _row, _manifest, _describe)}

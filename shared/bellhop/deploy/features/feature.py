@@ -7,21 +7,21 @@ from typing import Protocol, TypeVar
 
 from bellhop.core.gvk import Identity
 from bellhop.deploy.context import ReconcileContext
-from bellhop.state.record import Change, Held, Profile
+from bellhop.state.deployment import Change, Held
 
 
 class Plan(Protocol):
-    """Steps, decided before any of them is taken."""
+    """Operations, decided before any of them begins."""
 
     @property
     def idle(self) -> bool:
         """Say whether there is nothing to do."""
         ...
 
-    def begun(self, held: Mapping[Identity, Held]) -> dict[Identity, Held]:
-        """Say what is held from the moment on in which the first step may have been taken.
+    def uncertain(self, held: Mapping[Identity, Held]) -> dict[Identity, Held]:
+        """Return the inventory from the moment on in which the first operation may have begun.
 
-        Nothing of what the plan touches is certain then: whoever dies tells nobody.
+        Nothing of what the plan touches is certain then: a worker that dies stores no result.
         """
         ...
 
@@ -30,7 +30,7 @@ P = TypeVar("P", bound=Plan)
 
 
 class Feature(Protocol[P]):
-    """One sort of what profiles bring."""
+    """One sort of add-ons, as Sveltos names them."""
 
     @property
     def name(self) -> str:
@@ -39,40 +39,36 @@ class Feature(Protocol[P]):
 
     @property
     def inbox(self) -> str:
-        """Name the inbox whose workers carry its plans out; empty where any worker does."""
+        """Name the inbox whose workers execute its plans; empty where any worker does."""
         ...
 
-    def concerns(self, profile: Profile, held: Mapping[Identity, Held]) -> bool:
-        """Say whether a profile has anything of the sort, or had it in a cluster."""
-        ...
-
-    def plan(self, work: ReconcileContext) -> P:
+    def plan(self, context: ReconcileContext) -> P:
         """Decide what to do; it writes nothing anywhere.
 
         Raises:
-            PermanentError: what is wanted cannot be, in this cluster or in any.
-            TemporaryError: the cluster does not say what must be known.
+            PermanentError: the add-ons cannot be deployed, in this cluster or in any.
+            TemporaryError: the cluster does not answer what must be known.
         """
         ...
 
-    def carry_out(self, work: ReconcileContext, plan: P) -> None:
-        """Take a plan's steps for as long as a turn lasts, and note in `work` what came of them.
+    def execute(self, context: ReconcileContext, plan: P) -> None:
+        """Execute a plan's operations until the turn ends, and record their results.
 
-        Who calls it has the lease.
+        The caller has the lease.
 
         Raises:
-            TemporaryError: a step could not be taken now; what was done is noted.
+            TemporaryError: an operation failed for now; what was done is recorded.
         """
         ...
 
-    def preview(self, work: ReconcileContext, plan: P) -> Sequence[Change]:
-        """Tell what a plan's steps would change, and change nothing.
+    def preview(self, context: ReconcileContext, plan: P) -> Sequence[Change]:
+        """Return what a plan would change, and change nothing.
 
         Raises:
-            TemporaryError: the cluster does not say it now.
+            TemporaryError: the cluster does not answer now.
         """
         ...
 
-    def reads_otherwise(self, work: ReconcileContext) -> bool:
+    def has_changed(self, context: ReconcileContext) -> bool:
         """Say whether what was read to plan has changed since."""
         ...

@@ -9,11 +9,11 @@ from bellhop.errors import InvalidError, MissingError, PermanentError, UnmetErro
 from bellhop.gotemplate import Limits
 from bellhop.ports.metrics import ANONYMOUS, Credentials, Metrics
 from bellhop.profiles.names import NameReservations
-from bellhop.rendering.event_contents import entries_of
+from bellhop.rendering.inputs import entries_of
 from bellhop.rendering.templates import render
 from bellhop.settings import Settings
 from bellhop.state.check import Check, MetricSource
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
 
 _KEYS = ("token", "username", "password", "ca")
 
@@ -21,8 +21,8 @@ _KEYS = ("token", "username", "password", "ca")
 class MetricReader:
     """Reads the metrics of checks; the Secret is read each time, since credentials are rotated."""
 
-    def __init__(self, titles: NameReservations, metrics: Metrics, settings: Settings) -> None:
-        self._titles = titles
+    def __init__(self, names: NameReservations, metrics: Metrics, settings: Settings) -> None:
+        self._names = names
         self._metrics = metrics
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
 
@@ -52,7 +52,7 @@ class MetricReader:
             return ANONYMOUS
         place = source.namespace or cluster.namespace, source.secret
         named = f"Secret '{'/'.join(place)}'"
-        holder = self._titles.holder("Secret", *place)
+        holder = self._names.holder("Secret", *place)
         if holder is None:
             raise MissingError(f"cannot find {named} that metricSource.secretRef names; apply it")
         entries = entries_of(holder, "metricSource.secretRef")

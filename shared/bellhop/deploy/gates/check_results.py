@@ -1,4 +1,4 @@
-"""What a check has against the objects of a cluster: its script and rules, asked of each."""
+"""The result of a check for the objects of a cluster, by its script and rules."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def objection(
     for each in objects:
         found = True
         secret = secrecy.holds_values(each)
-        with secrecy.unforeseen(f"cannot run check '{check.name}'", secret=secret):
+        with secrecy.withhold_unforeseen(f"cannot run check '{check.name}'", secret=secret):
             said = _by_script(check, each, limits, metrics, secret=secret)
             said = said or _by_rules(check, each, limits, secret=secret)
         if said:
-            return f"{_named(each)} {said}"
-    return "" if found or check.of_removal else f"there is no {_asked(check)}"
+            return f"{_format_object(each)} {said}"
+    return "" if found or check.of_removal else f"there is no {_format_query(check)}"
 
 
 def unserved(check: Check) -> str:
@@ -104,12 +104,12 @@ def _compile_rule(text: str, name: str, limits: luabox.Limits) -> celbox.Rule:
     return celbox.Rule(text, name=name, limits=bounds)
 
 
-def _named(obj: Mapping[str, Any]) -> str:
+def _format_object(obj: Mapping[str, Any]) -> str:
     key = ObjectKey.of(obj)
     return f"{key.gvk.kind} '{'/'.join(filter(None, (key.namespace, key.name)))}'"
 
 
-def _asked(check: Check) -> str:
+def _format_query(check: Check) -> str:
     """Name the objects that are asked for."""
     where = f" in namespace '{check.namespace}'" if check.namespace else ""
     labels = f" with the labels '{check.labels}'" if check.labels else ""

@@ -1,14 +1,14 @@
-"""Rights leave a cluster after what was written by them: without them nobody could withdraw it.
+"""Permissions leave a cluster after the objects that were applied with them are removed.
 
-    tenant's profile: noted under its account ─► lease ─► is it to leave by now? ─► no: brought
-                      gone: struck out ─► who waits for that is told
-    RoleRequest to go: does a profile of its account leave, too? ─► waiting is noted ─► still? ─► it
-                       waits
+    tenant's profile:     stored under its account ─► lease ─► does it leave by now? ─► no: deployed
+                          left: deleted ─► its waiters are published
+    RoleRequest withdrawn: does a profile of its account leave, too? ─► waiter is stored ─► still?
+                          ─► it waits
 
-What stays holds nothing back: it is denied from then on, as it is to be. Whether a profile leaves
-is asked of what is declared, and not of its record alone: of two that are deleted at once the
-RoleRequest may be the first to be worked on. Who is about to be brought for the first time is noted
-before, and looks again under its lease: so it sees that it is to leave, or is seen.
+A profile that stays keeps no permissions: the cluster denies its writes from then on. The manifests
+say whether a profile leaves, and not only its record: of two that are deleted at once the
+RoleRequest may be processed first. A profile that is deployed for the first time is stored before,
+and checks again under its lease. So it sees that it leaves, or is seen.
 """
 
 from __future__ import annotations
@@ -18,69 +18,60 @@ from datetime import timedelta
 from itertools import islice
 
 from bellhop.catalog.cache import Catalogs
-from bellhop.deploy.context import ReconcileContext
-from bellhop.deploy.gates.dependencies import follower, rights_of
+from bellhop.deploy.context import ReconcileContext, dependent, permissions_of
+from bellhop.deploy.gates.gate import Gate
 from bellhop.errors import StaleError, WaitingError
-from bellhop.profiles.records.profiles import place
+from bellhop.profiles.records import place
 from bellhop.rendering.leave_policy import is_leaving
 from bellhop.state.delays import spread
-from bellhop.state.record import Profile
+from bellhop.state.profile import Profile
 
 _NAMED = 3
 _LATEST = timedelta(minutes=5)
-"""After so long whoever waits looks by himself: what is declared may change its mind untold."""
+"""The waiting RoleRequest tries again after so long: a manifest may change without a message."""
 
 
-class PermissionsGate:
-    """Keeps rights in a cluster until what leaves it by them has left."""
+class PermissionsGate(Gate):
+    """Keeps permissions in a cluster until the profiles that leave with them have left."""
 
     def __init__(self, catalogs: Catalogs) -> None:
         self._records = catalogs.records
         self._catalogs = catalogs
 
-    def refuse_early(self, work: ReconcileContext) -> None:
-        """Note by whose rights a profile is brought, or keep these while others leave by them.
+    def check(self, context: ReconcileContext) -> None:
+        """Store whose permissions a profile uses, or keep these while others leave with them.
 
         Raises:
-            WaitingError: others do; it is told once they are gone.
+            WaitingError: others do; the last of them publishes this work again.
         """
-        if work.dry:
+        if context.dry_run:
             return
-        if work.wanted and work.profile.account:
-            self._note(work)
-        elif not work.wanted and work.profile.grants and work.held:
-            self._refuse_to_go(work)
+        if context.is_destination and context.profile.account:
+            self._require(context)
+        elif not context.is_destination and context.profile.grants and context.progress.held:
+            self._refuse_to_withdraw(context)
 
-    def look_ahead(self, work: ReconcileContext) -> None:
-        """See under the lease that what was not there yet is not to leave by now.
-
-        Raises:
-            StaleError: it is; nothing was begun.
-        """
-        if not (work.wanted and work.profile.account) or work.before:
+    def confirm(self, context: ReconcileContext) -> None:
+        """Check that a profile that the cluster did not have yet is not withdrawn by now."""
+        if not (context.is_destination and context.profile.account) or context.lease.before:
             return
-        head = self._records.profiles.head(*place(work.profile))
-        if head is None or is_leaving(self._catalogs.current(), head.value, work.cluster.key):
-            raise StaleError(f"cannot deploy '{work.profile.shown}': it is to leave by now")
+        head = self._records.profiles.head(*place(context.profile))
+        if head is None or is_leaving(self._catalogs.current(), head.value, context.cluster.key):
+            raise StaleError(f"cannot deploy '{context.profile.shown}': it is to leave by now")
 
-    def _note(self, work: ReconcileContext) -> None:
-        """Note that a profile needs the rights of its account; where it holds nothing, anew."""
-        first = rights_of(work.profile.account)
-        noted = work.held and work.outcome and first in work.outcome.value.needs
+    def _require(self, context: ReconcileContext) -> None:
+        """Store that a profile requires its account's permissions; again if it holds nothing."""
+        first = permissions_of(context.profile.account)
+        noted = context.progress.held and context.status and first in context.status.value.needs
         if not noted:
-            self._records.needing.put(work.cluster.key, first, follower(work.profile))
+            self._records.needing.put(context.cluster.key, first, dependent(context.profile))
 
-    def _refuse_to_go(self, work: ReconcileContext) -> None:
-        """Keep rights where they are while profiles leave by them.
-
-        Raises:
-            WaitingError: one does.
-        """
-        profile, cluster = work.profile, work.cluster.key
+    def _refuse_to_withdraw(self, context: ReconcileContext) -> None:
+        profile, cluster = context.profile, context.cluster.key
         if next(self._leaving(profile.grants, cluster), None) is None:
             return
-        self._records.waiting.put(cluster, rights_of(profile.grants), follower(profile))
-        # Of very many no more are read: whoever of them has gone has us look again.
+        self._records.waiting.put(cluster, permissions_of(profile.grants), dependent(profile))
+        # Of very many no more are read: any of them that leaves publishes this work again.
         still = list(islice(self._leaving(profile.grants, cluster), _NAMED + 1))
         if not still:
             return
@@ -89,16 +80,16 @@ class PermissionsGate:
         raise WaitingError(
             f"cannot withdraw '{profile.shown}' from '{cluster}' yet: what {named} deployed there"
             f" is removed with the permissions of '{profile.grants}'; it goes once that is done",
-            until=self._records.clock.now() + spread(work.message.group, _LATEST),
+            until=self._records.clock.now() + spread(context.message.group, _LATEST),
         )
 
     def _leaving(self, account: str, cluster: str) -> Iterator[Profile]:
-        """Yield the profiles of an account that leave a cluster; strike out who is no more."""
+        """Yield the profiles of an account that leave a cluster; delete those that are no more."""
         catalog = self._catalogs.current()
-        for kept in list(self._records.needing.of(cluster, rights_of(account))):
+        for kept in list(self._records.needing.of(cluster, permissions_of(account))):
             each = kept.value
             head = self._records.profiles.head(each.trigger, each.source, each.profile)
             if head is None:
-                self._records.needing.delete(cluster, rights_of(account), kept)
+                self._records.needing.delete(cluster, permissions_of(account), kept)
             elif head.value.account == account and is_leaving(catalog, head.value, cluster):
                 yield head.value

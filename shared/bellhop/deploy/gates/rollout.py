@@ -1,15 +1,15 @@
-"""Profiles in steps: so many clusters change at a time, and those that fail keep their place.
+"""A profile changes so many clusters at a time, by maxUpdate; those that fail keep their place.
 
-    not its turn: waiting is noted ─► whoever is next is let in ─► is it now? ─► no: it waits
-    its turn:      lease taken ─► is it still? the rota is written as it is ─► it changes
-    done, or gone: outcome written ─► its turn ends, whoever is next is let in ─► and is told
-    paused:        the same; it waits for another turn once it is resumed
+    no place:  waiter is stored ─► free places are filled ─► has it one now? ─► no: it waits
+    a place:   lease is acquired ─► still a place? the state is written as it is ─► it changes
+    deployed, left: status is written ─► place is freed, the next one gets it ─► and is published
+    paused:    the same; it waits for another place once it is resumed
 
-Whose turn it is stands in one record, which a conditional write changes: two who let in at once
-cannot let in too many. Whoever lets in looks again for those who wait until there is nobody, or
-no place; who waits looks for a place after that is noted. So one of the two sees the other. Those
-who are let in stand there as untold until they were told: whoever dies in between comes again by
-its message, and tells them.
+One record has the clusters that have a place, and a conditional write changes it: two workers
+cannot fill too many places. A worker that fills places reads the waiters again until there is
+none, or no place; one that waits looks for a place after its waiter is stored. So one of the two
+sees the other. Clusters that got a place are stored as unpublished until their messages are: if a
+worker dies in between, its message is delivered again, and publishes them.
 """
 
 from __future__ import annotations
@@ -18,47 +18,52 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from msgspec.structs import replace
-
-from bellhop.deploy.context import ReconcileContext
-from bellhop.deploy.gates.dependencies import is_done
+from bellhop.deploy.context import ReconcileContext, is_applied
+from bellhop.deploy.gates.gate import Gate
 from bellhop.errors import QueuedError, StaleError
 from bellhop.ports.store import ABSENT
-from bellhop.profiles.records.profiles import place
+from bellhop.profiles.records import place
 from bellhop.state.concurrency import until_written
+from bellhop.state.deployment import DeploymentStatus, RolloutState
 from bellhop.state.messages import Apply, Publisher
-from bellhop.state.record import DeploymentStatus, Profile
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
-from bellhop.state.rollout import RolloutState
 from bellhop.state.table import Stored
 
 _RETRIES = 32
-_NOBODY = RolloutState()
+_EMPTY = RolloutState()
 
 
-class RolloutGate:
-    """Lets the clusters of a profile change, so many at a time."""
+class RolloutGate(Gate):
+    """Has the clusters of a profile change, so many at a time."""
 
     def __init__(self, records: Records, publisher: Publisher) -> None:
         self._records = records
         self._publisher = publisher
 
-    def refuse_early(self, work: ReconcileContext) -> None:
-        """Keep a cluster from being changed before it is its turn.
+    def check(self, context: ReconcileContext) -> None:
+        """Have a cluster wait until it has a place.
 
         Raises:
-            QueuedError: it is not; it is told once it is.
-            StaleError: others let in all the time.
+            QueuedError: it has none; its message is published once it has.
+            StaleError: other workers keep filling places.
         """
-        profile, cluster = work.profile, work.cluster.key
-        if work.dry or not work.wanted or not profile.rollout.paced or is_done(work):
+        profile, cluster = context.profile, context.cluster.key
+        if (
+            context.dry_run
+            or context.only_hosts
+            or not context.is_destination
+            or not profile.rollout.is_gradual
+        ):
             return
-        work.paced = True
+        if is_applied(context):
+            return
+        context.progress.placed = True
         kept = self._records.rotas.get(place(profile))
         if kept and cluster in kept.value.at_work:
             return
-        self._records.rotas.wait(place(profile), cluster)
-        if cluster in self._let_in(profile, asking=cluster).at_work:
+        self._records.queued.begin(place(profile), [cluster])
+        if cluster in self._fill(profile, asking=cluster):
             return
         number, clusters = profile.rollout.places(len(profile.matched)), profile.matched
         raise QueuedError(
@@ -66,139 +71,144 @@ class RolloutGate:
             f" {len(clusters)} clusters change at a time, and those that fail keep their place"
         )
 
-    @until_written("begin the change of '{work.cluster.key}'")
-    def begin(self, work: ReconcileContext) -> None:
-        """See under the lease that it is its turn still, and that nobody ends that by mistake.
+    @until_written("begin the change of '{context.cluster.key}'")
+    def confirm(self, context: ReconcileContext) -> None:
+        """Check that the cluster still has its place, and write that, so that nobody frees it.
 
         Raises:
-            StaleError: somebody has ended it, or others let in all the time.
+            StaleError: it has none, or other workers keep filling places.
         """
-        if not work.paced:
+        if not context.progress.placed:
             return
-        which = place(work.profile)
+        which = place(context.profile)
         kept = self._records.rotas.get(which)
-        if kept is None or work.cluster.key not in kept.value.at_work:
-            raise StaleError(f"cannot change '{work.cluster.key}': its turn has ended")
+        if kept is None or context.cluster.key not in kept.value.at_work:
+            raise StaleError(f"cannot change '{context.cluster.key}': its turn has ended")
         self._records.rotas.put(which, kept.value, expect=kept.token)
 
-    def step_aside(self, work: ReconcileContext) -> None:
-        """End the turn of a cluster that is paused, unless another worker is at it by now.
+    def step_aside(self, context: ReconcileContext) -> None:
+        """Free the place of a cluster that is paused, unless another worker has begun by now.
 
         Raises:
-            StaleError: one is, or others let in all the time.
+            StaleError: one has, or other workers keep filling places.
         """
-        if work.profile.rollout.paced:
-            self._let_in(work.profile, done=work.cluster.key, idle=work)
+        self._fill(context.profile, done=context.cluster.key, idle=context)
 
-    def end(self, profile: Profile, cluster: str, outcome: Stored[DeploymentStatus] | None) -> None:
-        """End the turn of a cluster that is done or left; let in whoever is next.
+    def release(
+        self,
+        profile: Profile,
+        cluster: str,
+        status: Stored[DeploymentStatus] | None,
+        *,
+        left: bool,
+    ) -> None:
+        """Free the place of a cluster that is deployed or left, and give it to the next one.
 
-        By its former outcome there may have been turns, of which nothing is to be left.
+        By its former status there may have been places, of which nothing is to be left.
 
         Raises:
-            StaleError: others let in all the time.
+            StaleError: other workers keep filling places.
         """
-        if profile.rollout.paced:
-            self._let_in(profile, done=cluster)
-        elif outcome and outcome.value.revision not in ("", profile.revision):
+        if profile.error and not left:
+            return
+        if profile.rollout.is_gradual:
+            self._fill(profile, done=cluster)
+        elif status and status.value.revision not in ("", profile.revision):
             self._forget(profile, cluster)
 
     def _forget(self, profile: Profile, cluster: str) -> None:
-        """Take away what is left of the turns of a profile that changes all clusters at once.
+        """Delete the rollout state of a profile that changes all clusters at once by now.
 
-        Where it is to change in steps again by now, the cluster is worked on anew, and waits anew.
+        If it changes so many at a time again, its message comes again, and waits again.
         """
-        self._records.rotas.forget_wait(place(profile), cluster)
-        self._let_in(profile)
+        self._records.queued.end(place(profile), cluster)
+        self._fill(profile)
 
-    def _let_in(
+    def _fill(
         self,
         profile: Profile,
         *,
         done: str = "",
         asking: str = "",
         idle: ReconcileContext | None = None,
-    ) -> RolloutState:
-        """Let in as many as there are places for, and tell them; return whose turn it is.
+    ) -> Collection[str]:
+        """Fill the free places, publish who got one, and return the clusters that have one.
 
-        Once there is nobody to let in, or no place: who was let in is looked past but once. Who is
-        to be `idle` is looked at after the rota: whoever begins later writes that anew.
+        It repeats until there is no waiter, or no place. The inventory of an `idle` cluster is read
+        after the state: a worker that begins later writes the state again.
         """
         which = place(profile)
         for _ in range(_RETRIES):
             kept = self._records.rotas.get(which)
-            old, token = (kept.value, kept.token) if kept else (_NOBODY, ABSENT)
+            old, token = (kept.value, kept.token) if kept else (_EMPTY, ABSENT)
             if idle:
-                self._refuse_overtaken(idle)
-            stay, came = self._next(profile, old, done)
-            names = [each.value for each in came]
-            untold = [each for each in old.untold if each in stay]
-            new = RolloutState((*stay, *names), (*untold, *names))
+                self._refuse_begun(idle)
+            stay, added = self._next(profile, old, done)
+            names = [each.value for each in added]
+            unpublished = [each for each in old.untold if each in stay]
+            new = RolloutState((*stay, *names), (*unpublished, *names))
             with suppress(StaleError):
                 if new.at_work == old.at_work:
-                    return self._tell(profile, old, token, asking)
+                    return self._publish(profile, old, token, asking)
                 token = self._records.rotas.put(which, new, expect=token)
-                self._tell(profile, new, token, asking)
-                for each in came:
-                    self._records.rotas.end_wait(which, each)
+                self._publish(profile, new, token, asking)
+                self._records.queued.take_back(which, {each.value: each.token for each in added})
         raise StaleError(f"cannot let in clusters of '{profile.shown}': other writers keep winning")
 
-    def _refuse_overtaken(self, work: ReconcileContext) -> None:
-        """Keep off where another worker has begun since the work was read.
-
-        Raises:
-            StaleError: one has.
-        """
-        kept = self._records.inventories.get(work.cluster.key, work.profile.name)
-        if (kept.token if kept else ABSENT) != work.token:
-            raise StaleError(f"cannot step aside: another worker is at '{work.cluster.key}'")
+    def _refuse_begun(self, context: ReconcileContext) -> None:
+        """Refuse a cluster where another worker has begun since its inventory was read."""
+        kept = self._records.inventories.get(context.cluster.key, context.profile.name)
+        if (kept.token if kept else ABSENT) != context.lease.token:
+            raise StaleError(f"cannot step aside: another worker is at '{context.cluster.key}'")
 
     def _next(
         self, profile: Profile, old: RolloutState, done: str
     ) -> tuple[Sequence[str], Sequence[Stored[str]]]:
-        """Return whose turn it stays once whoever is done, or left, makes room; and who comes.
+        """Return the clusters that keep their places, and those that get the free ones.
 
-        The profile is read after the rota: whoever is in it by a newer one is a destination then.
+        The profile is read after the state: a cluster that has a place by a newer profile is a
+        destination then.
         """
         head = self._records.profiles.head(*place(profile))
-        if head is None or not head.value.rollout.paced:
+        if head is None or not head.value.rollout.is_gradual:
             return (), ()
         now = head.value
         if now.revision != profile.revision:
-            # It is done by what counts no more.
+            # It was deployed by a former revision.
             done = ""
-        wanted = set(now.matched)
-        stay = [each for each in old.at_work if each in wanted and each != done]
-        free = now.rollout.places(len(wanted)) - len(stay)
-        came = self._waiting(profile, {*stay, done}) if free > 0 else iter(())
-        return stay, [*islice(came, max(free, 0))]
+        matched_now = set(now.matched)
+        stay = [each for each in old.at_work if each in matched_now and each != done]
+        free = now.rollout.places(len(matched_now)) - len(stay)
+        waiting = self._waiting(profile, {*stay, done}) if free > 0 else iter(())
+        return stay, [*islice(waiting, max(free, 0))]
 
     def _waiting(self, profile: Profile, but: Collection[str]) -> Iterator[Stored[str]]:
-        """Yield who waits; strike out who is not to have the profile any more.
+        """Yield the clusters that wait; delete those that are not to have the profile any more.
 
-        Whether it is, is read after that it waits: one that is to have it anew is in a head then.
+        The profile is read after the waiter: a cluster that has it again is a destination then.
         """
-        for kept in self._records.rotas.waiting(place(profile)):
+        for kept in self._records.queued.stored(place(profile)):
             if kept.value in but:
                 continue
             head = self._records.profiles.head(*place(profile))
             if head and kept.value in head.value.destinations:
                 yield kept
             else:
-                self._records.rotas.end_wait(place(profile), kept)
+                self._records.queued.take_back(place(profile), {kept.value: kept.token})
 
-    def _tell(self, profile: Profile, rota: RolloutState, token: str, asking: str) -> RolloutState:
-        """Tell those who were let in, and note that they were; who asks knows.
+    def _publish(
+        self, profile: Profile, state: RolloutState, token: str, asking: str
+    ) -> Collection[str]:
+        """Publish the clusters that got a place, but for the one `asking`; return all with one.
 
         Raises:
-            StaleError: another one lets in, who tells them, too.
+            StaleError: another worker fills places, and publishes them, too.
         """
         which = place(profile)
-        if rota.untold:
-            others = (each for each in rota.untold if each != asking)
+        if state.untold:
+            others = (each for each in state.untold if each != asking)
             self._publisher.publish(Apply(*which, each) for each in others)
-            rota = replace(rota, untold=())
-            self._records.rotas.put(which, rota, expect=token)
-        elif token != ABSENT and not rota.at_work:
+            self._records.rotas.mark_published(which, state, expect=token)
+        elif token != ABSENT and not state.at_work:
             self._records.rotas.delete(which, expect=token)
-        return rota
+        return state.at_work

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from bellhop.catalog.cache import Catalogs
-from bellhop.core.generated_names import profile_kind
-from bellhop.deploy.context import ReconcileContext
-from bellhop.deploy.gates.dependencies import follower, stands
+from bellhop.core.identity import profile_kind
+from bellhop.deploy.context import ReconcileContext, dependent, is_deployed
+from bellhop.deploy.gates.gate import Gate
 from bellhop.errors import ConflictError, WaitingError
 from bellhop.state.delays import spread
 from bellhop.state.messages import Apply, Publisher
@@ -25,7 +25,7 @@ _LATEST = timedelta(minutes=5)
 """The former profile tries again after so long: a successor may drop its transitionFrom unseen."""
 
 
-class TransitionGate:
+class TransitionGate(Gate):
     """Keeps a profile in a cluster until its successors are deployed there."""
 
     def __init__(self, catalogs: Catalogs, publisher: Publisher) -> None:
@@ -33,36 +33,45 @@ class TransitionGate:
         self._catalogs = catalogs
         self._publisher = publisher
 
-    def refuse_early(self, work: ReconcileContext) -> None:
+    def check(self, context: ReconcileContext) -> None:
         """Keep a profile from being withdrawn while a successor is not deployed.
 
         Raises:
             WaitingError: one is not; its deployment publishes this work again.
         """
-        profile = work.profile
-        if work.dry or work.wanted or not work.held or profile.trigger or profile.leaves_policies:
+        profile = context.profile
+        if (
+            context.dry_run
+            or context.is_destination
+            or not context.progress.held
+            or profile.trigger
+            or profile.leaves_policies
+        ):
             return
-        for each in self._missing(work):
-            self._records.waiting.put(work.cluster.key, each, follower(profile))
-        # Read again: a successor that was deployed in between has not seen that somebody waits.
-        missing = self._missing(work)
+        missing = self._missing(context)
         if not missing:
             return
-        self._let_take(work, missing)
+        for each in missing:
+            self._records.waiting.put(context.cluster.key, each, dependent(profile))
+        # Read again: a successor that was deployed in between has not seen the waiter.
+        missing = self._missing(context)
+        if not missing:
+            return
+        self._publish_refused(context, missing)
         named = ", ".join(f"{profile_kind(each)} '{each}'" for each in missing[:_NAMED])
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise WaitingError(
-            f"cannot withdraw '{profile.shown}' from '{work.cluster.key}' yet: by transitionFrom"
+            f"cannot withdraw '{profile.shown}' from '{context.cluster.key}' yet: by transitionFrom"
             f" {named}{more} replaces it, and is not deployed there; it is removed once that is",
-            until=self._records.clock.now() + spread(work.message.group, _LATEST),
+            until=self._records.clock.now() + spread(context.message.group, _LATEST),
         )
 
-    def _let_take(self, work: ReconcileContext, successors: Iterable[str]) -> None:
+    def _publish_refused(self, context: ReconcileContext, successors: Iterable[str]) -> None:
         """Publish the work of successors that may take objects now that this profile leaves.
 
         Of two profiles that replace each other one takes nothing until the other one leaves.
         """
-        cluster = work.cluster.key
+        cluster = context.cluster.key
         outcomes = [(each, self._records.outcomes.get(cluster, each)) for each in successors]
         self._publisher.publish(
             Apply("", "", each, cluster)
@@ -70,15 +79,15 @@ class TransitionGate:
             if kept and kept.value.reason == ConflictError.code
         )
 
-    def _missing(self, work: ReconcileContext) -> list[str]:
+    def _missing(self, context: ReconcileContext) -> list[str]:
         """Return the successors of a profile in its cluster that are not deployed as they are."""
-        found = self._catalogs.current().successors(work.profile.name, work.cluster.key)
-        return [each for each in found if not self._is_deployed(each, work.cluster.key)]
+        found = self._catalogs.current().successors(context.profile.name, context.cluster.key)
+        return [each for each in found if not self._is_deployed(each, context.cluster.key)]
 
     def _is_deployed(self, place: str, cluster: str) -> bool:
-        outcome = self._records.outcomes.get(cluster, place)
+        status = self._records.outcomes.get(cluster, place)
         head = self._records.profiles.head("", "", place)
         inventory = self._records.inventories.get(cluster, place)
-        if outcome is None or head is None or cluster not in head.value.matched:
+        if status is None or head is None or cluster not in head.value.matched:
             return False
-        return stands(outcome.value, head.value, inventory.value if inventory else None)
+        return is_deployed(status.value, head.value, inventory.value if inventory else None)

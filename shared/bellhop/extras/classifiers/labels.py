@@ -1,7 +1,8 @@
-"""Which labels a cluster has from classifiers: decided from which of them it satisfies.
+"""Labels that classifiers give a cluster, computed from those that it satisfies.
 
-The first classifier that gives a label has it, as in Sveltos, for as long as the cluster satisfies
-it; what somebody has set is nobody else's. Of two that come at once the first by name is first.
+The first classifier that gives a label keeps it, as in Sveltos, for as long as the cluster
+satisfies it; a label that a user set belongs to the user. Of two classifiers at once the first by
+name wins.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from bellhop.api.classifier import Classifier
 from bellhop.core.sveltos_annotations import APPLYSET
-from bellhop.state.record import MOST_LABELS, Cluster
+from bellhop.state.cluster import MOST_LABELS, Cluster
 
 _SET = "somebody has set it, and it stays"
 _FULL = f"the cluster has {MOST_LABELS} labels, and may have no more"
@@ -43,9 +44,9 @@ def give(
     """
     labels, given = dict(cluster.labels), dict[str, str]()
     for key, name in cluster.given.items():
-        wanted = classifiers[name].labels if name in {*matching, *staying} else {}
-        if key in wanted:
-            labels[key], given[key] = wanted[key], name
+        requested = classifiers[name].labels if name in {*matching, *staying} else {}
+        if key in requested:
+            labels[key], given[key] = requested[key], name
         else:
             labels.pop(key, None)
     lacks: dict[str, str] = {}
@@ -63,8 +64,8 @@ def carry(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the labels of a cluster that is registered, and those of them that classifiers gave.
 
-    What is asked for takes the place of what was asked for before, and of nothing else that
-    classifiers give; None asks for nothing new.
+    Requested labels replace those requested before, and none of the classifiers'; None requests
+    nothing new.
     """
     if old is None:
         return dict(asked or {}), {}
@@ -91,7 +92,7 @@ def carry_in_set(
 
 
 def _refusal(name: str, key: str, labels: Mapping[str, str], given: Mapping[str, str]) -> str:
-    """Say why a classifier cannot give a label; empty if it can, or has."""
+    """Return why a classifier cannot give a label; empty if it can, or has."""
     holder = given.get(key)
     if holder is not None:
         return "" if holder == name else f"classifier '{holder}' gives it"

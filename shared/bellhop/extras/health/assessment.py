@@ -1,6 +1,6 @@
-"""What a HealthCheck's script makes of all that it asks for: which resources are not well, and why.
+"""Assessment of resources by a HealthCheck's script: the unhealthy ones, with reasons.
 
-Of those that are well nothing is kept: there may be thousands, and they say nothing.
+Healthy resources are not stored: there may be thousands.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from bellhop.extras.health.state import MESSAGE, STATE
 from bellhop.rendering import secrecy
 
 MOST = 100
-"""Resources that are not well, of which it is kept; the first by their names.
+"""Unhealthy resources that are stored; the first by name.
 
-Those that were kept before come first: how long they are not well is to be known.
+Those that are stored already come first, to keep the time since when they are unhealthy.
 """
 
 _LONGEST = 300
@@ -29,7 +29,7 @@ _WITHHELD = "what its script says is withheld, for it may quote a Secret"
 
 
 class Assessment(NamedTuple):
-    """The resources that are not well, of how many, and whether the script wants to look again."""
+    """The unhealthy resources, the number of all, and whether the script requests another run."""
 
     resources: tuple[Resource, ...]
     message: str
@@ -45,26 +45,26 @@ def assess(
 ) -> Assessment:
     """Run a health check's script over objects, part by part; a part may be empty.
 
-    Keys that were `known` to be not well are kept before others.
+    `known` keys of unhealthy resources are kept before others.
 
-    Where a Secret is among the objects no word of the script is told, and it names none but what
-    it was given: a name could be made of a value.
+    If a Secret is among the objects, no message of the script is shown, and the script may name
+    only objects that it got: a name could contain a value.
 
     Raises:
-        ScriptError: the script fails, breaks out of its limits, or returns what is no resource.
-        TemporaryError: internal error where a Secret was in reach.
+        ScriptError: the script fails, exceeds its limits, or returns something else than resources.
+        TemporaryError: internal error while a Secret was readable.
     """
     found: dict[ObjectKey, Resource] = {}
     asked, again = 0, False
     for part in parts:
         asked += len(part)
         secret = any(map(secrecy.holds_values, part))
-        with secrecy.unforeseen(f"cannot evaluate '{source.name}'", secret=secret):
-            told = run(
+        with secrecy.withhold_unforeseen(f"cannot evaluate '{source.name}'", secret=secret):
+            results = run(
                 luabox.assess, source, HEALTH, part, for_many(limits, len(part)), secret=secret
             )
             given = set(map(ObjectKey.of, part)) if secret else None
-            for number, each in enumerate(told, start=1):
+            for number, each in enumerate(results, start=1):
                 refuse_nameless(source.name, HEALTH, number, each.resource)
                 again = again or each.again
                 one = _resource(source, number, each, given)
@@ -74,15 +74,15 @@ def assess(
 
 
 def _resource(
-    source: EventSource, number: int, told: luabox.Assessed, given: set[ObjectKey] | None
+    source: EventSource, number: int, result: luabox.Assessed, given: set[ObjectKey] | None
 ) -> Resource:
     """Return how one resource is, which is one of those `given` where that is said.
 
     Raises:
         ScriptError: it is not.
     """
-    key = ObjectKey.of(told.resource)
-    message = told.message
+    key = ObjectKey.of(result.resource)
+    message = result.message
     if given is not None:
         if key not in given:
             said = (
@@ -90,7 +90,7 @@ def _resource(
             )
             raise unfit(source.name, HEALTH, number, said)
         message = _WITHHELD if message else ""
-    kept = {STATE: told.state, MESSAGE: message[:_LONGEST]}
+    kept = {STATE: result.state, MESSAGE: message[:_LONGEST]}
     return Resource(key, digest(kept), kept)
 
 

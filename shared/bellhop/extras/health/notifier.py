@@ -1,18 +1,18 @@
-"""Tells people when a cluster is well or not, as ClusterHealthChecks ask.
+"""Notifications of cluster health, as ClusterHealthChecks request them.
 
-    a sweep ended, something was declared, a pause is over, another resource is not well
+    a resync ended, a manifest changed, a pause is over, another resource is unhealthy
         ─► the condition is written
-        ─► each notice that is owed: claimed ─► sent ─► noted as told, or as failed
+        ─► each notification that is due: claimed ─► sent ─► recorded as sent, or as failed
 
-A notice is owed as long as what it told last is not so: that is on record before anything is sent,
-so that a death loses none. Who sends it claims it first, on condition of the record, for a minute:
-a message that comes twice, or two workers, send it once, and a cluster that changes all the time is
-told of once a minute, or as seldom as a policy says. Who dies after it was sent and before that is
-noted has it sent again.
+A notification is due as long as the last one says something else; that is recorded before anything
+is sent, so a death loses none. A worker claims it first, on condition of the record, for a minute:
+a redelivery, or a second worker, sends nothing, and a cluster that changes all the time notifies
+once a minute, or as seldom as a policy says. If a worker dies after sending and before recording,
+the notification is sent again.
 
-People are told once of a cause that is the same in several clusters, with these counted: who is
-about to send looks at the other clusters of the check, and claims their notices, too. Programs and
-Events are told of each cluster.
+People get one notification of a cause that is the same in several clusters, with their number: the
+worker reads the other clusters of the check, and claims their notifications, too. Programs and
+Events get one of each cluster.
 """
 
 from __future__ import annotations
@@ -26,22 +26,20 @@ from typing import Any
 from bellhop.adapters import notices
 from bellhop.api.health_check import ClusterHealthCheck, LivenessCheck, Notification
 from bellhop.api.manifest import Secret
-from bellhop.api.source_names import health_source
+from bellhop.api.names import health_source
 from bellhop.catalog.catalog import Catalog
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.extras.health import state as liveness
 from bellhop.extras.health import texts
+from bellhop.extras.health.records import Condition, Notice
 from bellhop.gotemplate import Limits
-from bellhop.installation.installation import Installation
+from bellhop.installation import Installation
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
-from bellhop.state.condition import Condition, Notice
-from bellhop.state.consumer import Stage
+from bellhop.state.cluster import MANAGEMENT, Cluster
 from bellhop.state.delays import notice_timer
-from bellhop.state.management_cluster import MANAGEMENT
-from bellhop.state.messages import CheckHealth, Envelope
-from bellhop.state.record import Cluster
+from bellhop.state.messages import CheckHealth
 from bellhop.state.table import Stored
 
 _PEOPLE = frozenset({"Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP"})
@@ -55,32 +53,23 @@ Send = Callable[[str, Mapping[str, str], str, str, Mapping[str, Any]], None]
 
 
 class HealthNotifier:
-    """The sweep stage, and beside it the notices: they leave the house, which is no stage's."""
+    """Evaluates the health checks of a cluster, and sends the notifications that are due."""
 
-    def __init__(
-        self, here: Installation, sweep: Stage, log: Log, *, send: Send | None = None
-    ) -> None:
+    def __init__(self, here: Installation, log: Log, *, send: Send | None = None) -> None:
         self._here = here
-        self._sweep = sweep
         self._log = log
         self._send = send or notices.Sender(here.reach).send
         self._limits = Limits(
             seconds=here.settings.template_seconds, output=here.settings.template_output
         )
 
-    def handle(self, message: Envelope) -> None:
-        """Do one message's work, as the sweep stage says."""
-        if isinstance(message, CheckHealth):
-            self._examine(message.cluster)
-        else:
-            self._sweep.handle(message)
-
-    def _examine(self, cluster: str) -> None:
-        """Bring the conditions of a cluster up to date, and tell of them."""
+    def handle(self, message: CheckHealth) -> None:
+        """Update the conditions of a cluster, and notify of changes."""
+        cluster = message.cluster
         try:
             catalog = self._here.catalogs.current()
         except MissingError:
-            # What is not known is not taken for deleted.
+            # A missing catalog deletes nothing.
             return
         checks = catalog.checks_of(cluster)
         kept = self._here.records.conditions.of(cluster)
@@ -90,30 +79,30 @@ class HealthNotifier:
             return
         waiting: list[datetime] = []
         for check in checks:
-            states = self._states(catalog, cluster, check)
+            states = self._evaluate_checks(catalog, cluster, check)
             waiting += [each.until for each in states.values() if each and each.until]
             with suppress(StaleError):
-                # Whoever was quicker knows no less, and sends what is owed.
-                found = self._judge(cluster, check, states, kept.get(check.name))
-                waiting += self._tell(catalog, cluster, check, found) if found else []
+                # A worker that was quicker knows the same, and sends what is due.
+                found = self._update_condition(cluster, check, states, kept.get(check.name))
+                waiting += self._notify(catalog, cluster, check, found) if found else []
         if waiting:
             body = CheckHealth(cluster).message().body
             now = self._here.records.clock.now()
             self._here.records.timers.set_by(notice_timer(cluster), min(waiting), body, now=now)
 
-    def _judge(
+    def _update_condition(
         self,
         cluster: str,
         check: ClusterHealthCheck,
         checks: Mapping[str, liveness.State | None],
         kept: Stored[Condition] | None,
     ) -> Stored[Condition] | None:
-        """Write the condition of a cluster if it is another one; None where it has none yet.
+        """Write the condition of a cluster if it changed; None if it has none yet.
 
-        While nobody knows how the cluster is, it is as it was.
+        While the health of the cluster is unknown, its condition stays.
 
         Raises:
-            StaleError: somebody else has written it meanwhile.
+            StaleError: another worker has written it meanwhile.
         """
         old = kept.value if kept else None
         state = liveness.together(checks)
@@ -127,15 +116,17 @@ class HealthNotifier:
             return kept
         return Stored(new, self._put(cluster, check, Stored(new, kept.token if kept else ABSENT)))
 
-    def _states(
+    def _evaluate_checks(
         self, catalog: Catalog, cluster: str, check: ClusterHealthCheck
     ) -> dict[str, liveness.State | None]:
-        """Say how a cluster is by each liveness check of a ClusterHealthCheck."""
+        """Return how a cluster is by each liveness check of a ClusterHealthCheck."""
         asked = check.spec.liveness_checks
-        return {each.name: self._state(catalog, cluster, each) for each in asked}
+        return {each.name: self._evaluate_check(catalog, cluster, each) for each in asked}
 
-    def _state(self, catalog: Catalog, cluster: str, asked: LivenessCheck) -> liveness.State | None:
-        """Say how a cluster is by one liveness check; None where nobody knows."""
+    def _evaluate_check(
+        self, catalog: Catalog, cluster: str, asked: LivenessCheck
+    ) -> liveness.State | None:
+        """Return the state of a cluster by one liveness check; None if it is unknown."""
         records = self._here.records
         if not asked.health_check:
             return liveness.addons(records.outcomes.of(cluster))
@@ -144,40 +135,40 @@ class HealthNotifier:
         try:
             found = records.selections.get(cluster, health_source(asked.health_check))
         except MissingError:
-            # What is lost is made anew, and asks for this again.
+            # A lost selection is computed again, and requests this again.
             return None
         patience = catalog.health_checks[asked.health_check].patience
         kept, now = found.value if found else None, records.clock.now()
         return liveness.resources(asked.health_check, kept, patience, now)
 
-    def _tell(
+    def _notify(
         self, catalog: Catalog, cluster: str, check: ClusterHealthCheck, found: Stored[Condition]
     ) -> list[datetime]:
-        """Send what is owed and may be sent; return when the rest may be.
+        """Send the notifications that are due now; return when the others are.
 
         Raises:
-            StaleError: somebody else has written the condition meanwhile.
+            StaleError: another worker has written the condition meanwhile.
         """
-        told_of, clock = catalog.clusters[cluster], self._here.records.clock
+        target, clock = catalog.clusters[cluster], self._here.records.clock
         asked = {each.name: each for each in check.notifications}
         begun = clock.now()
         for due_at, notice in liveness.owed(found.value, check.policies, check.repeated):
             if due_at > begun:
                 continue
             claimed = liveness.claimed(notice, clock.now())
-            found = self._noted(cluster, check, found, claimed)
+            found = self._record(cluster, check, found, claimed)
             beside = (
                 list(self._beside(catalog, cluster, check, found.value, notice.name))
                 if asked[notice.name].type in _PEOPLE
                 else []
             )
             others = [key for key, _ in beside]
-            done = self._try(told_of, check, asked[notice.name], found.value, claimed, others)
-            found = self._noted(cluster, check, found, done)
+            done = self._try(target, check, asked[notice.name], found.value, claimed, others)
+            found = self._record(cluster, check, found, done)
             for other, kept in beside:
                 with suppress(StaleError):
-                    # Somebody else writes how it is now, and owes what is not so any more.
-                    self._noted(other, check, kept, done)
+                    # Another worker has written a newer condition, and sends what is due by it.
+                    self._record(other, check, kept, done)
         left = liveness.owed(found.value, check.policies, check.repeated)
         return [due_at for due_at, _ in left]
 
@@ -197,13 +188,15 @@ class HealthNotifier:
         for key in islice(others, _MOST_CLUSTERS):
             kept = records.conditions.of(key).get(check.name)
             with suppress(StaleError):
-                now = self._judge(key, check, self._states(catalog, key, check), kept)
+                now = self._update_condition(
+                    key, check, self._evaluate_checks(catalog, key, check), kept
+                )
                 if now is None or not texts.alike(found, cluster, now.value, key):
                     continue
                 for due_at, notice in liveness.owed(now.value, check.policies):
                     if notice.name == name and due_at <= records.clock.now():
                         claimed = liveness.claimed(notice, records.clock.now())
-                        yield key, self._noted(key, check, now, claimed)
+                        yield key, self._record(key, check, now, claimed)
 
     def _try(
         self,
@@ -219,7 +212,7 @@ class HealthNotifier:
         try:
             if asked.type == "KubernetesEvent":
                 event = texts.event(check, cluster.key, found, text)
-                self._where(cluster).apply(event)
+                self._open_cluster(cluster).apply(event)
             else:
                 facts = texts.facts(check, cluster, found)
                 self._send(asked.type, self._credentials(asked), subject, text, facts)
@@ -234,7 +227,7 @@ class HealthNotifier:
         until = self._here.records.clock.now() + interval
         return liveness.sent(notice, healthy=found.healthy, until=until)
 
-    def _where(self, cluster: Cluster) -> Kube:
+    def _open_cluster(self, cluster: Cluster) -> Kube:
         """Open the cluster that has the Events: the one that manages others, or itself.
 
         Raises:
@@ -260,7 +253,7 @@ class HealthNotifier:
             )
         return {key: value.decode("utf-8", "replace") for key, value in holder.decoded().items()}
 
-    def _noted(
+    def _record(
         self, cluster: str, check: ClusterHealthCheck, found: Stored[Condition], notice: Notice
     ) -> Stored[Condition]:
         new = liveness.with_notice(found.value, notice)

@@ -1,49 +1,58 @@
-"""How clusters are by ClusterHealthChecks: one record a cluster and check."""
+"""Results of cluster health checks, and their table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
-from bellhop.ports.store import ANY, Store
-from bellhop.state.condition import Condition
+from msgspec import Struct
+
 from bellhop.state.table import Stored, Table
 
 
-class Conditions:
-    """Conditions by cluster and check."""
+class Notice(Struct, frozen=True):
+    """The state of one notification of a cluster's condition."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._table = Table(store, Condition)
+    name: str
+    told: bool = True
+    """The condition that was sent last; a cluster of which none was sent counts as healthy."""
+    until: datetime | None = None
+    """Nothing is sent before then."""
+    failures: int = 0
+    """Failures in a row, the last one with this error."""
+    error: str = ""
+
+
+class Liveness(Struct, frozen=True):
+    """The result of one liveness check for a cluster; None as long as it is unknown."""
+
+    name: str
+    healthy: bool | None
+    message: str = ""
+
+
+class Condition(Struct, frozen=True):
+    """The condition of a cluster by a ClusterHealthCheck, with its checks and notices."""
+
+    healthy: bool
+    since: datetime
+    message: str = ""
+    notices: tuple[Notice, ...] = ()
+    checks: tuple[Liveness, ...] = ()
+
+
+class Conditions(Table[Condition, str, str]):
+    """Results of ClusterHealthChecks, by cluster and check."""
+
+    kind = Condition
+    partition, sort = "condition/{cluster}", "{check}"
 
     def of(self, cluster: str) -> dict[str, Stored[Condition]]:
-        """Read the conditions of a cluster, by check."""
-        items = self._table.items(f"condition/{cluster}")
-        return {item.sort: Stored(self._table.read(item.value), item.token) for item in items}
-
-    def put(self, cluster: str, check: str, condition: Condition, *, expect: str) -> str:
-        """Write a condition and return its token.
-
-        Raises:
-            StaleError: something else than `expect` is there.
-        """
-        return self._table.put(f"condition/{cluster}", check, condition, expect=expect)
-
-    def delete(self, cluster: str, check: str, *, expect: str | None = ANY) -> bool:
-        """Forget a condition; say whether there was one.
-
-        Raises:
-            StaleError: something else than `expect` is there.
-        """
-        return self._store.delete(f"condition/{cluster}", check, expect=expect)
-
-    def forget(self, cluster: str) -> None:
-        """Delete all of a cluster."""
-        for item in self._store.query(f"condition/{cluster}"):
-            self._store.delete(item.partition, item.sort)
+        """Read the results of a cluster, by check."""
+        return dict(self.rows(cluster))
 
     def checked(self, clusters: Iterator[str]) -> Iterator[tuple[str, str, Condition]]:
-        """Yield (cluster, check, condition) of clusters, in their order."""
+        """Yield (cluster, check, result) of clusters, in their order."""
         for cluster in clusters:
-            for check, kept in self.of(cluster).items():
+            for check, kept in self.rows(cluster):
                 yield cluster, check, kept.value

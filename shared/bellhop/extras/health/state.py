@@ -1,4 +1,4 @@
-"""Whether a cluster is well by its checks, and when who is to be told of it."""
+"""Health of a cluster by its checks, and the notifications that are due."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from bellhop.core.generated_names import profile_shown
-from bellhop.state.condition import Condition, Liveness, Notice
-from bellhop.state.record import DeploymentStatus, Selected, Selection
+from bellhop.core.identity import profile_shown
+from bellhop.extras.health.records import Condition, Liveness, Notice
+from bellhop.state.deployment import DeploymentStatus
+from bellhop.state.match import Selected, Selection
 
 if TYPE_CHECKING:
     from bellhop.api.health_check import NotificationPolicy
@@ -22,19 +23,19 @@ _SKEW = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
 _NAMED = 3
 _LONGEST = 300
-"""Characters that are told of one profile's failure."""
+"""Characters of one profile's failure that are sent."""
 
 _LONGEST_ERROR = 1000
-"""Characters that are kept of a notice's: what is missing stands at the end, after long names."""
+"""Characters of a notification's error that are stored; its end says what is missing."""
 
 STATE, MESSAGE = "healthStatus", "message"
-"""What a selection keeps of a resource that is not well, by these names."""
+"""Fields of an unhealthy resource in a selection."""
 
 _FAILED = {"Failed", "FailedNonRetriable"}
 
 
 class State(NamedTuple):
-    """Whether a cluster is well, and why not, and until when that is so though nothing changes."""
+    """Health of a cluster with its reason, valid until a time although nothing changes."""
 
     healthy: bool
     message: str
@@ -42,7 +43,7 @@ class State(NamedTuple):
 
 
 def addons(outcomes: Iterable[DeploymentStatus]) -> State | None:
-    """Judge a cluster by its profiles; None while some are on their way and none has failed."""
+    """Evaluate a cluster by its profiles; None while some are pending and none has failed."""
     found = [each for each in outcomes if each.phase not in {"Removed", "DryRun"}]
     failed = [each for each in found if each.phase in _FAILED]
     if failed:
@@ -56,10 +57,10 @@ def addons(outcomes: Iterable[DeploymentStatus]) -> State | None:
 def resources(
     health_check: str, found: Selection | None, patience: timedelta, now: datetime
 ) -> State | None:
-    """Judge a cluster by what a HealthCheck says of its resources; None where nobody knows yet.
+    """Evaluate a cluster by a HealthCheck's resources; None if they are unknown yet.
 
-    A resource counts once it is not well for as long as the HealthCheck has patience. One whose
-    script fails says nothing good: who relies on it is to know.
+    A resource counts once it is unhealthy for as long as the HealthCheck's failingFor. A failing
+    script counts as unhealthy, so that people learn of it.
     """
     if found is None or not (found.made or found.error):
         return None
@@ -76,7 +77,7 @@ def resources(
 
 
 def counting(found: Selection, patience: timedelta, now: datetime) -> list[Selected]:
-    """Return the resources that are not well for so long that it counts."""
+    """Return the resources that are unhealthy for so long that they count."""
     return [each for each in found.selected if not _waits(each, patience, now)]
 
 
@@ -86,7 +87,7 @@ def _waits(found: Selected, patience: timedelta, now: datetime) -> bool:
 
 
 def together(checks: Mapping[str, State | None]) -> State | None:
-    """Judge a cluster by all checks: one that fails is enough, and one that is open else waits."""
+    """Evaluate a cluster by all checks: one failure is enough; otherwise an unknown one waits."""
     known = [each for each in checks.values() if each]
     if failed := [each.message for each in known if not each.healthy]:
         return State(healthy=False, message="; ".join(failed))
@@ -132,11 +133,11 @@ def owed(
     policies: Mapping[str, NotificationPolicy],
     repeated: Collection[str] = (),
 ) -> list[tuple[datetime, Notice]]:
-    """Return the notices of which what was told last is not so any more, and when each is due.
+    """Return the notifications whose last text is not true any more, and the time of each.
 
-    One whose policy has patience is due once the cluster is not well for so long: what ends before
-    was never told, and nor is its end. While a cluster is unhealthy, those that are `repeated` are
-    due again after two pauses: Alertmanager ends an alert five minutes after it was sent last.
+    With failingFor a notification is due once the cluster is unhealthy for so long; a failure that
+    ended before was never sent, and nor is its end. While a cluster is unhealthy, `repeated` ones
+    are due again after two pauses: Alertmanager ends an alert five minutes after it was last sent.
     """
     again = () if found.healthy else repeated
     waiting = [x for x in found.notices if x.told != found.healthy or x.name in again]
@@ -144,14 +145,14 @@ def owed(
 
 
 def _due_at(found: Condition, notice: Notice, policy: NotificationPolicy | None) -> datetime:
-    told_at = found.since + policy.patience if policy and not found.healthy else found.since
+    notify_at = found.since + policy.patience if policy and not found.healthy else found.since
     if notice.until and notice.told == found.healthy:
         return notice.until + PAUSE
-    return max(told_at, notice.until) if notice.until else told_at
+    return max(notify_at, notice.until) if notice.until else notify_at
 
 
 def claimed(notice: Notice, now: datetime) -> Notice:
-    """Return a notice that is about to be sent: nobody else sends it for a while."""
+    """Return a notification that is claimed: no other worker sends it for a while."""
     pause = min(PAUSE * 2 ** min(notice.failures, 10), _LONGEST_PAUSE)
     return replace(notice, until=now + pause)
 
@@ -163,12 +164,14 @@ def sent(notice: Notice, *, healthy: bool, until: datetime) -> Notice:
 
 
 def failed(notice: Notice, error: str, *, repeats: bool = False) -> Notice:
-    """Return a notice that could not be sent, for this reason.
+    """Return a notification that could not be sent, with the reason.
 
-    What one that `repeats` has told ends by itself.
+    An alert that `repeats` ends by itself.
     """
-    told = notice.told or repeats
-    return replace(notice, told=told, failures=notice.failures + 1, error=error[:_LONGEST_ERROR])
+    notified = notice.told or repeats
+    return replace(
+        notice, told=notified, failures=notice.failures + 1, error=error[:_LONGEST_ERROR]
+    )
 
 
 def with_notice(found: Condition, notice: Notice) -> Condition:

@@ -1,4 +1,4 @@
-"""In which words somebody is told how a cluster is: ours, or those of a template."""
+"""Texts of notifications: Bellhop's own, or those of a template."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bellhop.errors import TemplateError
 if TYPE_CHECKING:
     from bellhop.api.health_check import ClusterHealthCheck
     from bellhop.documents.document import Path
+    from bellhop.extras.health.records import Condition
     from bellhop.gotemplate import Limits
-    from bellhop.state.condition import Condition
-    from bellhop.state.record import Cluster
+    from bellhop.state.cluster import Cluster
 
 _NAME = f"annotation {NOTICE}"
 _LONGEST_SUBJECT = 200
@@ -30,7 +30,7 @@ _NAMED = 5
 
 
 class NotificationText(NamedTuple):
-    """What is told: in a line, and as a whole, which begins with it."""
+    """Text of a notification: a line, and the whole, which begins with it."""
 
     subject: str
     text: str
@@ -43,9 +43,9 @@ def words(
     limits: Limits,
     others: Sequence[str] = (),
 ) -> NotificationText:
-    """Say how a cluster is by a check, and that it is alike in others, which are counted.
+    """Return the text for a cluster's state by a check, with the number of clusters in the same.
 
-    A template that fails does not keep anybody from being told: it is told of, too.
+    If a template fails, Bellhop's own text is sent with the error.
     """
     subject, text = _of_one(check, cluster, found, limits)
     if not others:
@@ -57,7 +57,7 @@ def words(
 
 
 def alike(one: Condition, of: str, other: Condition, another: str) -> bool:
-    """Say whether two clusters are healthy, or unhealthy for the same reason."""
+    """Return whether two clusters are healthy, or unhealthy for the same reason."""
     if one.healthy or other.healthy:
         return one.healthy == other.healthy
     return one.message.replace(of, "") == other.message.replace(another, "")
@@ -96,10 +96,10 @@ def objections(check: ClusterHealthCheck) -> Iterator[tuple[Path, str]]:
 
 
 def event(check: ClusterHealthCheck, cluster: str, found: Condition, text: str) -> dict[str, Any]:
-    """Return the Event of Kubernetes that tells how a cluster is; told twice it is one.
+    """Return the Kubernetes Event for a cluster's state; two with the same content are one.
 
-    As in Sveltos its reason is ClusterHealthCheck, and it is about that: what has no namespace
-    has its Events in `default`.
+    As in Sveltos its reason is ClusterHealthCheck, which is also its object; Events of
+    cluster-scoped objects are in `default`.
     """
     since = _since(found)
     message = text.encode()[:_LONGEST_MESSAGE].decode("utf-8", "ignore")

@@ -1,12 +1,12 @@
-"""What a RoleRequest brings: a service account, roles, and a binding of each role to the account.
+"""Manifests of a RoleRequest: a service account, roles, and a binding of each role to the account.
 
-    roleRefs ─► declared: the account, the roles or templates of them ─► the record
-    record ─► for a cluster: templates are rendered ─► a binding beside each role ─► planned as ever
+    roleRefs ─► manifests: the account, the roles or templates of them ─► the record
+    record ─► for a cluster: templates are rendered ─► a binding beside each role ─► planned
 
-The account is among what the record holds, and so the bindings need nothing else: a rollback, too,
-brings the account and the roles of one time. Roles and bindings have names of their own for each
-request: two that give rights by the same names do not meet, nor is a role overwritten that somebody
-else has made. The account alone is shared: by all that give it rights, and who else brings it.
+The account is in the record, and the bindings need nothing else: a rollback, too, deploys the
+account and the roles of one time. Roles and bindings have names of their own for each request: two
+requests with roles of one name do not conflict, and no other role is overwritten. Only the account
+is shared, by all requests and other profiles that have it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from msgspec.structs import replace
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import ADOPT
 from bellhop.errors import InvalidError
-from bellhop.state.record import Content, Handling
+from bellhop.state.content import SERVICE_ACCOUNT, Content, Handling
 
 _GROUP = "rbac.authorization.k8s.io"
-_ACCOUNT = "ServiceAccount"
 _BINDINGS = {"Role": "RoleBinding", "ClusterRole": "ClusterRoleBinding"}
 _LONGEST = 200
 _DIGEST = 12
@@ -31,28 +30,28 @@ _SHOWN = 80
 
 
 def with_account(contents: Sequence[Content], account: str) -> tuple[Content, ...]:
-    """Return roles after the account that is to have them, `namespace/name`.
+    """Return roles after their account, `namespace/name`.
 
-    An account that somebody else has made is good as it is, and stays when the rights go.
+    An existing account of another owner is used as it is, and stays when the rights are removed.
 
     Raises:
-        InvalidError: something among them is no role.
+        InvalidError: one of them is no role.
     """
     refuse_others(contents)
     namespace, _, name = account.partition("/")
     metadata = {"name": name, "namespace": namespace, "annotations": {ADOPT: "true"}}
-    manifest = {"apiVersion": "v1", "kind": _ACCOUNT, "metadata": metadata}
-    own = Content(f"{_ACCOUNT} {account}", "", (manifest,), how=Handling(shared=True))
+    manifest = {"apiVersion": "v1", "kind": SERVICE_ACCOUNT, "metadata": metadata}
+    own = Content(f"{SERVICE_ACCOUNT} {account}", "", (manifest,), how=Handling(shared=True))
     return (own, *contents)
 
 
 def with_bindings(contents: Sequence[Content], request: str) -> tuple[Content, ...]:
-    """Return what a RoleRequest wants in a cluster, rendered for it: with a binding of each role.
+    """Return the desired objects of a RoleRequest, rendered for a cluster: with bindings.
 
-    One that could never be resolved wants nothing.
+    A request that could never be resolved has none.
 
     Raises:
-        InvalidError: something that was rendered is no role.
+        InvalidError: a rendered object is no role.
     """
     if not contents:
         return ()
@@ -63,14 +62,8 @@ def with_bindings(contents: Sequence[Content], request: str) -> tuple[Content, .
     return (own, *bound)
 
 
-def account_of(contents: Sequence[Content]) -> str:
-    """Name the account that a RoleRequest gives rights to; empty where it brings nothing."""
-    kind, _, account = (contents[0].ref if contents else "").partition(" ")
-    return account if kind == _ACCOUNT else ""
-
-
 def refuse_others(contents: Sequence[Content]) -> None:
-    """Refuse what is no role, before anything is written.
+    """Refuse objects that are no roles, before anything is written.
 
     Raises:
         InvalidError: it names the first such object.
@@ -109,6 +102,6 @@ def _binding(role: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, A
         "metadata": {each: place[each] for each in ("name", "namespace") if place.get(each)},
         "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": place["name"]},
         "subjects": [
-            {"kind": _ACCOUNT, "name": account["name"], "namespace": account["namespace"]}
+            {"kind": SERVICE_ACCOUNT, "name": account["name"], "namespace": account["namespace"]}
         ],
     }

@@ -1,13 +1,13 @@
-"""What was denied for want of a right is tried again as soon as a RoleRequest has given some.
+"""Retry of denied profiles as soon as a RoleRequest has given their account rights.
 
-    tenant's profile: denied ─► noted ─► a pause, twice as long each time, up to minutes
-    RoleRequest: brought ─► who was denied as its account in the cluster is asked at once
-                    └─► does a source of the account not see all? ─► a sweep, seconds later
+    tenant's profile: denied ─► recorded ─► retries, with twice the pause each, up to minutes
+    RoleRequest: deployed ─► profiles denied as its account in the cluster are retried at once
+                    └─► a source of the account does not see all? ─► a resync, seconds later
 
-Who is denied while the rights are being given may be overlooked: his first pauses are short. An
-API server may take a moment to see new rights: whoever is too early has his first pause again, and
-who had been given up is tried, too. What a source may see is asked later for that reason: who said
-no is not asked again before the next sweep. However many rights come at once, there is one more.
+A profile that is denied just then may be missed: its first pauses are short. An API server may take
+a moment to apply new rights: such a profile has its first pause again, and one whose retries had
+ended is retried, too. Sources are reviewed later for that reason: a denial is not reviewed again
+before the next resync. However many rights are given at once, there is one more resync.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ _SEEN = timedelta(seconds=2)
 
 
 class PermissionRetry:
-    """Tells tenants of rights."""
+    """Retries what was denied before rights were given."""
 
     def __init__(self, records: Records, publisher: Publisher) -> None:
         self._records = records
         self._publisher = publisher
 
-    def tell(self, work: ReconcileContext) -> None:
-        """Ask for what was denied to the account that a profile has just given rights to, if any.
+    def retry_denied(self, context: ReconcileContext) -> None:
+        """Publish what was denied to the account that a profile has just given rights to, if any.
 
-        Before its outcome is noted: who dies here comes again.
+        This is done before the status is written: after a death the message does it again.
         """
-        old = work.outcome.value if work.outcome else None
-        # Who died after the last right was given has changed nothing that is left to be changed.
-        if not work.changed and old and old.phase == "Provisioned":
+        old = context.status.value if context.status else None
+        # A death after the last right was given leaves nothing to retry.
+        if not context.progress.changed and old and old.phase == "Provisioned":
             return
-        if account := work.profile.grants:
-            self._show(work.cluster.key, account)
-            self._publisher.publish(self._denied(work.cluster.key, account))
+        if account := context.profile.grants:
+            self._show(context.cluster.key, account)
+            self._publisher.publish(self._denied(context.cluster.key, account))
 
     def _show(self, cluster: str, account: str) -> None:
-        """Have a cluster swept soon where the sources of an account do not see all there."""
-        permits = self._records.permits.of(cluster, account)
-        if not all(each.allowed for each in permits):
+        """Have a cluster resynced soon if the sources of an account do not see everything there."""
+        reviews = self._records.permits.of(cluster, account)
+        if not all(each.allowed for each in reviews):
             at = self._records.clock.now() + _SEEN
             self._records.timers.set(granted_timer(cluster), at, Resync(cluster).message().body)
 

@@ -10,10 +10,9 @@ from bellhop.errors import BellhopError, DeniedError
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.ingest_client import IngestClient
 from bellhop.forwarder.nats import secret
-from bellhop.forwarder.nats.message_store import FILE, MessageStore
 from bellhop.forwarder.nats.receiver import Receiver
 from bellhop.forwarder.nats.secret import Server
-from bellhop.forwarder.nats.sender import MessageSender
+from bellhop.forwarder.nats.sender import FILE, MessageSender, MessageStore
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 
@@ -28,15 +27,20 @@ class Messaging:
     """A cluster's NATS, as the Secret has it when somebody looks; one thread looks."""
 
     def __init__(
-        self, kube: Kube, folder: Path, uplink: Callable[[], IngestClient], counts: Counts, log: Log
+        self,
+        kube: Kube,
+        folder: Path,
+        ingest_client: Callable[[], IngestClient],
+        counts: Counts,
+        log: Log,
     ) -> None:
         self._kube = kube
         self._folder = folder
-        self._uplink = uplink
+        self._ingest_client = ingest_client
         self._counts = counts
         self._log = log
         self._servers: tuple[Server, ...] = ()
-        self._intake: Receiver | None = None
+        self._receiver: Receiver | None = None
         self._subscribed: Subscribed | None = None
         self._said = ""
         # Why the Secret cannot be followed.
@@ -52,7 +56,7 @@ class Messaging:
         self.look()
 
     def look(self) -> None:
-        """Read the Secret, and follow it where it has changed; what rings goes on in any case."""
+        """Read the Secret, and follow its changes; events of Kubernetes go on in any case."""
         try:
             servers = secret.read(self._kube)
             if servers != self._servers:
@@ -80,13 +84,13 @@ class Messaging:
 
     def nudge(self) -> None:
         """Try again at once, since something changed."""
-        if self._intake:
-            self._intake.courier.nudge()
+        if self._receiver:
+            self._receiver.sender.nudge()
 
     def alive(self) -> bool:
         """Say if all threads still work."""
-        courier = self._intake is None or self._intake.courier.alive()
-        return courier and (self._subscribed is None or self._subscribed.alive())
+        sender = self._receiver is None or self._receiver.sender.alive()
+        return sender and (self._subscribed is None or self._subscribed.alive())
 
     def trouble(self) -> str:
         """Say what keeps us from being subscribed as the Secret says; empty for nothing."""
@@ -94,7 +98,7 @@ class Messaging:
 
     def kept(self) -> int:
         """Return how many CloudEvents wait on disk."""
-        return len(self._intake.shelf) if self._intake else 0
+        return len(self._receiver.store) if self._receiver else 0
 
     def stop(self, seconds: float) -> None:
         """Take no more; what is held may take so long to be sent."""
@@ -105,18 +109,18 @@ class Messaging:
         """End, after `stop`; the request that is under way may take as long as given."""
         if self._subscribed:
             self._subscribed.join()
-        if self._intake:
-            self._intake.courier.close(seconds)
-            self._intake.shelf.close()
+        if self._receiver:
+            self._receiver.sender.close(seconds)
+            self._receiver.store.close()
 
     def _open(self) -> Receiver:
         """Return what subscribers share, and begin to send."""
-        if self._intake is None:
-            shelf = MessageStore(self._folder)
-            courier = MessageSender(self._uplink(), shelf, self._counts, self._log)
-            self._intake = Receiver(courier, shelf, self._counts, self._log)
-            courier.start()
-        return self._intake
+        if self._receiver is None:
+            store = MessageStore(self._folder)
+            sender = MessageSender(self._ingest_client(), store, self._counts, self._log)
+            self._receiver = Receiver(sender, store, self._counts, self._log)
+            sender.start()
+        return self._receiver
 
     def _say(self, error: BellhopError) -> None:
         """Log what keeps us from following the Secret, when it is another thing than before."""

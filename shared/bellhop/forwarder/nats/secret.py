@@ -1,4 +1,4 @@
-"""Which NATS servers a cluster has its forwarder subscribe to: the Secret of Sveltos' agent.
+"""The NATS servers to which a cluster's forwarder subscribes: the Secret of Sveltos' agent.
 
     Secret projectsveltos/sveltos-nats, entry sveltos-nats, JSON:
     {"nats":      {"configuration": {"url": …, "subjects": [subject …], "authorization": …}},
@@ -9,7 +9,7 @@
     authorization: {"user": {"user": …, "password": …}, "token": …,
                     "clientCert": {"certPem": …, "keyPem": …}, "rootCA": …}
 
-What the agent calls subjects of JetStream are names of streams. PEM is in base64, as Go reads
+The agent's subjects of JetStream are names of streams. PEM is in base64, as Go reads
 bytes from JSON, or as it is, as the agent's documentation has it.
 Source: https://projectsveltos.github.io/sveltos/main/events/nats/
 """
@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from bellhop.core.gvk import GVK
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.errors import InvalidError
 from bellhop.ports.kube import Kube
 from bellhop.registration.forwarder_manifests import MESSAGING_NAME, MESSAGING_NAMESPACE
@@ -77,7 +77,7 @@ class Server(Redacted, frozen=True):
         return ",".join(_host(url) for url in self.urls)
 
     def concealed(self, text: str) -> str:
-        """Take what proves us out of a text, whoever wrote it."""
+        """Return a text without our credentials."""
         parts = (urlsplit(url) for url in self.urls)
         secrets = {self.password, self.token, *(each.password or "" for each in parts)}
         secrets |= {each.username or "" for each in map(urlsplit, self.urls) if not each.password}

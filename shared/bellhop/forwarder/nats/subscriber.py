@@ -2,10 +2,10 @@
 
     connect ──► subscribe, consume ──► the connection ends ──► pause, and again
                       │
-                      └─ told to stop: no more is taken, what is held goes to ingest or back
+                      └─ stopped: nothing more is taken, held messages go to ingest or back
 
-The client library's own reconnecting is not used: what is made anew with each connection, streams
-and rights among it, is then made in one place, and pauses are ours.
+The client library does not reconnect by itself: so streams, rights and all else of a connection are
+set up in one place, with pauses of our own.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from bellhop.forwarder.backoff import pause
-from bellhop.forwarder.nats.connection import connect, in_words
-from bellhop.forwarder.nats.consumer import Consumer
-from bellhop.forwarder.nats.receiver import Receiver, Seldom
+from bellhop.forwarder.nats.consumer import Consumer, connect, in_words
+from bellhop.forwarder.nats.receiver import LogLimiter, Receiver
 from bellhop.forwarder.nats.secret import Server
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ GROUP = "bellhop-forwarder"
 
 _PENDING = 10_000
 _PENDING_BYTES = 8 * 1024 * 1024
-"""What may wait in memory between the socket and the disk, of all subjects together."""
+"""The most that waits in memory between the socket and the disk, of all subjects together."""
 
 _STEADY_SECONDS = 60.0
 _JOIN_SECONDS = 5.0
@@ -42,13 +41,13 @@ _JOIN_SECONDS = 5.0
 class Subscriber:
     """One server; `run` is its life, within the loop of its thread."""
 
-    def __init__(self, server: Server, intake: Receiver) -> None:
+    def __init__(self, server: Server, receiver: Receiver) -> None:
         self._server = server
-        self._intake = intake
-        self._seldom = Seldom()
+        self._receiver = receiver
+        self._limiter = LogLimiter()
         self._stopping = asyncio.Event()
         self.trouble = ""
-        """What keeps us from being subscribed; empty for nothing."""
+        """The reason why it is not subscribed; empty for none."""
 
     def stop(self) -> None:
         """Take no more, and have `run` return soon; within the loop."""
@@ -62,8 +61,8 @@ class Subscriber:
             try:
                 await self._live(grace)
             except Exception as error:  # noqa: BLE001 - whatever it is, the server is tried again
-                self._troubled(error)
-            # Whoever is thrown out at once, again and again, waits longer each time.
+                self._report_trouble(error)
+            # If the server closes the connection at once, the pause grows each time.
             failures = 1 if time.monotonic() - began > _STEADY_SECONDS else failures + 1
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause(failures))
@@ -71,11 +70,11 @@ class Subscriber:
     async def _live(self, grace: Callable[[], float]) -> None:
         """Have one connection, until it ends or we are stopped."""
         ended = asyncio.Event()
-        client = await connect(self._server, ended, self._failed)
+        client = await connect(self._server, ended, self._report_failure)
         try:
             subscribed = [await self._subscribe(client, each) for each in self._server.subjects]
             consumers = [
-                Consumer(client, each, self._intake, self._say) for each in self._server.streams
+                Consumer(client, each, self._receiver, self._say) for each in self._server.streams
             ]
             tasks = [asyncio.create_task(each.run()) for each in consumers]
             # `subscribe` returns before the server has read of it: what is published until then
@@ -84,7 +83,7 @@ class Subscriber:
             await client.flush()
             await client.flush()
             self.trouble = ""
-            self._intake.log.info("Subscribed to NATS", server=self._server.place)
+            self._receiver.log.info("Subscribed to NATS", server=self._server.place)
             waits = [asyncio.create_task(each.wait()) for each in (ended, self._stopping)]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             await _cancel(*waits, *tasks)
@@ -102,7 +101,7 @@ class Subscriber:
         share = _PENDING_BYTES // len(self._server.subjects)
 
         async def came(message: Msg) -> None:
-            self._intake.keep(message.subject, subject, message.headers, message.data)
+            self._receiver.keep(message.subject, subject, message.headers, message.data)
 
         try:
             return await client.subscribe(
@@ -110,7 +109,7 @@ class Subscriber:
                 queue=GROUP,
                 cb=came,
                 pending_msgs_limit=_PENDING,
-                # One message always has room.
+                # One message is always taken.
                 pending_bytes_limit=max(share, client.max_payload),
             )
         except Exception as error:
@@ -119,36 +118,38 @@ class Subscriber:
             self._say("Cannot subscribe to a subject of NATS", subject=subject, why=in_words(error))
             return None
 
-    def _failed(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         """Hear what the client library says beside its answers."""
         if type(error).__name__ == "SlowConsumerError":
-            self._intake.lost(getattr(error, "subject", ""), "they come faster than they are kept")
+            self._receiver.lost(
+                getattr(error, "subject", ""), "they come faster than they are kept"
+            )
         elif "permissions violation" in str(error).lower():
             self._say("NATS refuses a subscription", why=in_words(error))
 
-    def _troubled(self, error: Exception) -> None:
+    def _report_trouble(self, error: Exception) -> None:
         said = self._server.concealed(in_words(error))
         self.trouble = f"cannot subscribe to NATS at '{self._server.place}': {said}"
         self._say("Cannot subscribe to NATS, and keep trying", why=said)
 
     def _say(self, sentence: str, **more: str) -> None:
         """Log something, once a minute; never what proves us."""
-        if self._seldom.may(f"{sentence}{more.get('stream', '')}"):
-            told = {name: self._server.concealed(text) for name, text in more.items()}
-            self._intake.log.warning(sentence, server=self._server.place, **told)
+        if self._limiter.allow(f"{sentence}{more.get('stream', '')}"):
+            concealed = {name: self._server.concealed(text) for name, text in more.items()}
+            self._receiver.log.warning(sentence, server=self._server.place, **concealed)
 
 
 class Subscribed:
     """A thread with its loop, and in it all servers of one Secret."""
 
-    def __init__(self, servers: Sequence[Server], intake: Receiver) -> None:
+    def __init__(self, servers: Sequence[Server], receiver: Receiver) -> None:
         self._grace = 0.0
         self._ends = 0.0
         self._subscribers: list[Subscriber] = []
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._run(servers, intake)), name="nats", daemon=True
+            target=lambda: asyncio.run(self._run(servers, receiver)), name="nats", daemon=True
         )
         self._thread.start()
         self._ready.wait()
@@ -173,9 +174,9 @@ class Subscribed:
         """Wait until what was stopped has ended, or would not."""
         self._thread.join(max(0.0, self._ends - time.monotonic()))
 
-    async def _run(self, servers: Sequence[Server], intake: Receiver) -> None:
+    async def _run(self, servers: Sequence[Server], receiver: Receiver) -> None:
         self._loop = asyncio.get_running_loop()
-        self._subscribers = [Subscriber(each, intake) for each in servers]
+        self._subscribers = [Subscriber(each, receiver) for each in servers]
         self._ready.set()
         await asyncio.gather(*(each.run(lambda: self._grace) for each in self._subscribers))
 

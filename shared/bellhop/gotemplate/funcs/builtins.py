@@ -46,7 +46,7 @@ _add("and or", VALUE, f"...{VALUE}")(decide)
 
 @_add("not", VALUE)
 def negate(value: Any) -> bool:
-    """Tell whether a value is empty."""
+    """Return whether a value is empty."""
     return not value
 
 
@@ -169,13 +169,11 @@ def _joined(budget: Budget, values: tuple[Any, ...]) -> str:
 
 @_add("html", f"...{ANY}", budgeted=True, most=SLOW)
 def html(budget: Budget, *values: Any) -> str:
-    """Escape for HTML."""
     return _joined(budget, values).translate(_HTML_TABLE)
 
 
 @_add("js", f"...{ANY}", budgeted=True, most=SLOW)
 def js(budget: Budget, *values: Any) -> str:
-    """Escape for a JavaScript string."""
     return "".join(_js_character(character) for character in _joined(budget, values))
 
 
@@ -192,7 +190,6 @@ def _js_character(character: str) -> str:
 
 @_add("urlquery", f"...{ANY}", budgeted=True, most=SLOW)
 def urlquery(budget: Budget, *values: Any) -> str:
-    """Escape for a URL's query."""
     return quote_plus(to_bytes(_joined(budget, values)), safe="")
 
 
@@ -216,7 +213,7 @@ def _basic(value: Any) -> str:
 
 @_add("eq", VALUE, f"...{VALUE}")
 def equal(first: Any, *others: Any) -> bool:
-    """Tell whether the first value equals any of the others."""
+    """Return whether the first value equals any of the others."""
     if not others:
         raise FunctionError("missing argument for comparison")
     return any(_same(first, other) for other in others)
@@ -259,7 +256,6 @@ def _brief(value: Any) -> str:
 
 @_add("ne", VALUE, VALUE)
 def unequal(first: Any, second: Any) -> bool:
-    """Tell whether two values differ."""
     return not equal(first, second)
 
 
@@ -278,23 +274,19 @@ def _less(first: Any, second: Any) -> bool:
 
 @_add("lt", VALUE, VALUE)
 def less(first: Any, second: Any) -> bool:
-    """Tell whether the first value is smaller."""
     return _less(first, second)
 
 
 @_add("le", VALUE, VALUE)
 def less_or_equal(first: Any, second: Any) -> bool:
-    """Tell whether the first value is not larger."""
     return _less(first, second) or equal(first, second)
 
 
 @_add("gt", VALUE, VALUE)
 def greater(first: Any, second: Any) -> bool:
-    """Tell whether the first value is larger."""
     return not less_or_equal(first, second)
 
 
 @_add("ge", VALUE, VALUE)
 def greater_or_equal(first: Any, second: Any) -> bool:
-    """Tell whether the first value is not smaller."""
     return not _less(first, second)

@@ -201,7 +201,6 @@ def gen_ca(budget: Budget, name: str, days: int) -> Struct:
 
 @_add("genCAWithKey", "string", "int", "string", budgeted=True, most=SLOWER)
 def gen_ca_with_key(budget: Budget, name: str, days: int, pem: str) -> Struct:
-    """Make a certificate authority for a private key."""
     return _issued(name, days, _load_key(budget, pem), None, None, is_ca=True)
 
 
@@ -209,7 +208,6 @@ def gen_ca_with_key(budget: Budget, name: str, days: int, pem: str) -> Struct:
 def gen_self_signed_cert(
     budget: Budget, name: str, ips: list[Any], dns: list[Any], days: int
 ) -> Struct:
-    """Make a certificate that is signed by itself."""
     alternatives = _names(budget, ips, dns)
     return _issued(name, days, _new_key(budget), alternatives, None)
 
@@ -220,7 +218,6 @@ def gen_self_signed_cert(
 def gen_self_signed_cert_with_key(
     budget: Budget, name: str, ips: list[Any], dns: list[Any], days: int, pem: str
 ) -> Struct:
-    """Make a certificate for a private key, signed by itself."""
     return _issued(name, days, _load_key(budget, pem), _names(budget, ips, dns), None)
 
 
@@ -233,7 +230,6 @@ def _issuer(budget: Budget, authority: Struct) -> tuple[Any, Any]:
 def gen_signed_cert(
     budget: Budget, name: str, ips: list[Any], dns: list[Any], days: int, authority: Struct
 ) -> Struct:
-    """Make a certificate signed by an authority."""
     issuer, alternatives = _issuer(budget, authority), _names(budget, ips, dns)
     return _issued(name, days, _new_key(budget), alternatives, issuer)
 
@@ -258,7 +254,6 @@ def gen_signed_cert_with_key(
     authority: Struct,
     pem: str,
 ) -> Struct:
-    """Make a certificate for a private key, signed by an authority."""
     issuer, alternatives = _issuer(budget, authority), _names(budget, ips, dns)
     return _issued(name, days, _load_key(budget, pem), alternatives, issuer)
 

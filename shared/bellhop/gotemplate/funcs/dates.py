@@ -48,7 +48,6 @@ class Time(Opaque):
         return format_moment(self.moment, "2006-01-02T15:04:05.999999999Z07:00")
 
     def shifted(self, nanoseconds: int) -> Time:
-        """Return the time a duration later."""
         try:
             at = self.moment.at + timedelta(microseconds=nanoseconds // 1000)
         except OverflowError as error:
@@ -56,7 +55,6 @@ class Time(Opaque):
         return Time(Moment(at, self.moment.zone))
 
     def unix(self) -> int:
-        """Return the seconds since 1970."""
         return int((self.moment.at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1))
 
 
@@ -119,19 +117,16 @@ def _moment_of(value: Any) -> Moment:
 
 @_add("now")
 def now() -> Time:
-    """Return the time."""
     return Time(_now())
 
 
 @_add("date", "string", ANY, most=SLOWER)
 def date(layout: str, value: Any) -> str:
-    """Write a time by a layout."""
     return date_in_zone(layout, value, "Local")
 
 
 @_add("dateInZone date_in_zone", "string", ANY, "string", most=SLOWER)
 def date_in_zone(layout: str, value: Any, zone: str) -> str:
-    """Write a time by a layout, in a zone."""
     return format_moment(_in_zone(_moment_of(value), zone), layout)
 
 
@@ -158,7 +153,6 @@ def date_modify(duration: str, value: Time) -> Time:
 
 @_add("mustDateModify must_date_modify", "string", _TIME, most=SLOWER)
 def must_date_modify(duration: str, value: Time) -> Time:
-    """Return the time a duration later."""
     return value.shifted(parse_duration(duration))
 
 
@@ -173,13 +167,11 @@ def to_date(layout: str, text: str) -> Time:
 
 @_add("mustToDate", "string", "string", most=SLOWER)
 def must_to_date(layout: str, text: str) -> Time:
-    """Read a time by a layout."""
     return Time(parse_moment(layout, text, UTC))
 
 
 @_add("unixEpoch", _TIME)
 def unix_epoch(value: Time) -> str:
-    """Return the seconds since 1970."""
     return str(value.unix())
 
 
@@ -266,7 +258,7 @@ def duration(value: Any) -> str:
 
 @_add("durationRound", ANY, most=SLOWER)
 def duration_round(value: Any) -> str:
-    """Write a duration by its largest unit alone."""
+    """Write a duration by its largest unit only."""
     nanoseconds = 0
     if isinstance(value, str):
         try:

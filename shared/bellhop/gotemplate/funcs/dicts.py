@@ -63,7 +63,6 @@ def unset(values: _Map, key: str) -> _Map:
 
 @_add("hasKey", MAP, "string")
 def has_key(values: _Map, key: str) -> bool:
-    """Tell whether a map has a key."""
     return key in values
 
 
@@ -75,33 +74,29 @@ def pluck(key: str, *maps: _Map) -> list[Any]:
 
 @_add("keys", f"...{MAP}", budgeted=True)
 def keys(budget: Budget, *maps: _Map) -> StringList:
-    """Return the maps' keys."""
     budget.spend(sum(map(len, maps)))
     return StringList(key for values in maps for key in sorted_keys(values))
 
 
 @_add("values", MAP)
 def values_(values: _Map) -> list[Any]:
-    """Return a map's values."""
     return [values[key] for key in sorted_keys(values)]
 
 
 @_add("pick", MAP, "...string")
-def pick(values: _Map, *wanted: str) -> _Map:
-    """Return a map of some keys alone."""
-    return {key: values[key] for key in wanted if key in values}
+def pick(values: _Map, *expected: str) -> _Map:
+    return {key: values[key] for key in expected if key in values}
 
 
 @_add("omit", MAP, "...string")
 def omit(values: _Map, *unwanted: str) -> _Map:
-    """Return a map without some keys."""
     left_out = set(unwanted)
     return {key: value for key, value in values.items() if key not in left_out}
 
 
 @_add("dig", f"...{ANY}")
 def dig(*path: Any) -> Any:
-    """Walk keys into a map, and return the value or the default before the map."""
+    """Follow keys into a map, and return the value or the default before the map."""
     if len(path) < _LEAST_DIG:
         raise FunctionError("dig needs at least three arguments")
     *steps, default, values = path
@@ -123,9 +118,9 @@ def _must_be_map(value: Any) -> None:
         raise FunctionError(_not_a(value, MAP))
 
 
-def _not_a(value: Any, wanted: str) -> str:
+def _not_a(value: Any, expected: str) -> str:
     given = "nil" if value is None else type_name(value)
-    return f"interface conversion: interface {{}} is {given}, not {wanted}"
+    return f"interface conversion: interface {{}} is {given}, not {expected}"
 
 
 # -- merging
@@ -162,7 +157,7 @@ def _merge(target: _Map, source: _Map, *, overwrite: bool) -> None:
 
 
 def _is_kept(value: Any) -> bool:
-    """Tell whether a value leaves what it meets: a map does, over something that is none."""
+    """Return whether a value leaves what it meets: a map does, over something that is none."""
     return isinstance(value, dict)
 
 
@@ -171,7 +166,6 @@ def _is_kept(value: Any) -> bool:
 
 @_add("deepCopy mustDeepCopy", ANY, budgeted=True)
 def deep_copy(budget: Budget, value: Any) -> Any:
-    """Copy a value to the last leaf."""
     if isinstance(value, dict | list):
         budget.walk(value)
     return copied(value)

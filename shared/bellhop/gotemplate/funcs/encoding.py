@@ -30,7 +30,6 @@ _QUAD, _OCTET = 4, 8
 
 @_add("b64enc", "string")
 def b64enc(text: str) -> str:
-    """Encode in base64."""
     return base64.b64encode(to_bytes(text)).decode()
 
 
@@ -58,7 +57,6 @@ def decode_base64(text: str) -> bytes:
 
 @_add("b32enc", "string", most=SLOW)
 def b32enc(text: str) -> str:
-    """Encode in base32."""
     return base64.b32encode(to_bytes(text)).decode()
 
 
@@ -89,19 +87,16 @@ def _bad_position(text: str, alphabet: frozenset[str], group: int) -> int:
 
 @_add("sha1sum", "string")
 def sha1sum(text: str) -> str:
-    """Return the SHA-1 checksum in hex."""
     return hashlib.sha1(to_bytes(text), usedforsecurity=False).hexdigest()
 
 
 @_add("sha256sum", "string")
 def sha256sum(text: str) -> str:
-    """Return the SHA-256 checksum in hex."""
     return hashlib.sha256(to_bytes(text)).hexdigest()
 
 
 @_add("sha512sum", "string")
 def sha512sum(text: str) -> str:
-    """Return the SHA-512 checksum in hex."""
     return hashlib.sha512(to_bytes(text)).hexdigest()
 
 
@@ -122,19 +117,16 @@ def _random(budget: Budget, alphabet: str, count: int) -> str:
 
 @_add("randAlphaNum", "int", budgeted=True)
 def rand_alpha_num(budget: Budget, count: int) -> str:
-    """Return random letters and digits."""
     return _random(budget, _LETTERS + _DIGITS, count)
 
 
 @_add("randAlpha", "int", budgeted=True)
 def rand_alpha(budget: Budget, count: int) -> str:
-    """Return random letters."""
     return _random(budget, _LETTERS, count)
 
 
 @_add("randNumeric", "int", budgeted=True)
 def rand_numeric(budget: Budget, count: int) -> str:
-    """Return random digits."""
     return _random(budget, _DIGITS, count)
 
 
@@ -155,7 +147,6 @@ def rand_bytes(budget: Budget, count: int) -> str:
 
 @_add("shuffle", "string", most=SLOWER)
 def shuffle(text: str) -> str:
-    """Return the characters in random order."""
     characters = list(text)
     secrets.SystemRandom().shuffle(characters)
     return "".join(characters)
@@ -163,7 +154,6 @@ def shuffle(text: str) -> str:
 
 @_add("uuidv4")
 def uuidv4() -> str:
-    """Return a random UUID."""
     import uuid  # noqa: PLC0415 - dear, and rarely asked for
 
     return str(uuid.uuid4())

@@ -124,13 +124,11 @@ def to_json(budget: Budget, value: Any, indent: str = "", *, html: bool = True) 
 
 @_add("mustToJson", ANY, budgeted=True, most=WRITTEN)
 def must_to_json(budget: Budget, value: Any) -> str:
-    """Write JSON."""
     return to_json(budget, value)
 
 
 @_add("mustToPrettyJson", ANY, budgeted=True, most=WRITTEN)
 def must_to_pretty_json(budget: Budget, value: Any) -> str:
-    """Write JSON over many lines."""
     return to_json(budget, value, "  ")
 
 
@@ -224,5 +222,4 @@ def from_json_or_nil(budget: Budget, text: str) -> Any:
 
 @_add("mustFromJson", "string", budgeted=True)
 def must_from_json(budget: Budget, text: str) -> Any:
-    """Read JSON."""
     return from_json(budget, text)

@@ -153,11 +153,11 @@ def parse_moment(layout: str, text: str, local: tzinfo) -> Moment:
     return _moment(layout, text, found, local)
 
 
-def _cannot(layout: str, text: str, position: int, wanted: str) -> FunctionError:
+def _cannot(layout: str, text: str, position: int, expected: str) -> FunctionError:
     remaining = quote(text[position:])
     return FunctionError(
         f"parsing time {quote(text)} as {quote(layout)}: "
-        f"cannot parse {remaining} as {quote(wanted)}"
+        f"cannot parse {remaining} as {quote(expected)}"
     )
 
 
@@ -267,7 +267,7 @@ def _found_zone(found: dict[str, str], local: tzinfo) -> tuple[tzinfo, str]:
 
 
 def offset_name(delta: timedelta) -> str:
-    """Name a zone that has an offset alone."""
+    """Name a zone that has only an offset."""
     seconds = int(delta.total_seconds())
     if not seconds:
         return "UTC"

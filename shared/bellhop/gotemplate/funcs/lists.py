@@ -29,25 +29,21 @@ def _items(value: Any, doing: str) -> list[Any]:
 
 @_add("list tuple", f"...{ANY}")
 def list_(*values: Any) -> list[Any]:
-    """Make a list."""
     return list(values)
 
 
 @_add("append push mustAppend mustPush", ANY, ANY)
 def append(values: Any, value: Any) -> list[Any]:
-    """Return the list with a value after it."""
     return [*_items(values, "push on"), value]
 
 
 @_add("prepend mustPrepend", ANY, ANY)
 def prepend(values: Any, value: Any) -> list[Any]:
-    """Return the list with a value before it."""
     return [value, *_items(values, "prepend on")]
 
 
 @_add("concat", f"...{ANY}", budgeted=True)
 def concat(budget: Budget, *lists: Any) -> list[Any]:
-    """Return the lists one after the other."""
     joined: list[Any] = []
     for values in lists:
         if not isinstance(values, list):
@@ -74,19 +70,16 @@ def last(values: Any) -> Any:
 
 @_add("rest mustRest", ANY)
 def rest(values: Any) -> list[Any]:
-    """Return all items but the first."""
     return list(_items(values, "find rest on")[1:])
 
 
 @_add("initial mustInitial", ANY)
 def initial(values: Any) -> list[Any]:
-    """Return all items but the last."""
     return list(_items(values, "find initial on")[:-1])
 
 
 @_add("reverse mustReverse", ANY)
 def reverse(values: Any) -> list[Any]:
-    """Return the items in reverse order."""
     return list(reversed(_items(values, "find reverse on")))
 
 
@@ -115,7 +108,6 @@ class _Known:
             self.add(item)
 
     def add(self, item: Any) -> None:
-        """Remember an item."""
         key = identity(item)
         if key is None:
             self.composites.append(item)
@@ -137,7 +129,6 @@ class _Known:
 
 @_add("uniq mustUniq", ANY, budgeted=True)
 def uniq(budget: Budget, values: Any) -> list[Any]:
-    """Return each item once."""
     known = _Known(budget)
     found = []
     for item in _items(values, "find uniq on"):
@@ -156,7 +147,6 @@ def without(budget: Budget, values: Any, *unwanted: Any) -> list[Any]:
 
 @_add("has mustHas", ANY, ANY, budgeted=True)
 def has(budget: Budget, value: Any, values: Any) -> bool:
-    """Tell whether a list has an item."""
     if values is None:
         return False
     return value in _Known(budget, _items(values, "find has on"))

@@ -23,7 +23,7 @@ def default(fallback: Any, *given: Any) -> Any:
 
 @_add("empty", ANY)
 def empty(value: Any) -> bool:
-    """Tell whether a value is nil, zero, false, or without length."""
+    """Return whether a value is nil, zero, false, or without length."""
     return not value
 
 
@@ -35,61 +35,73 @@ def coalesce(*values: Any) -> Any:
 
 @_add("all", f"...{ANY}")
 def all_(*values: Any) -> bool:
-    """Tell whether no value is empty."""
+    """Return whether no value is empty."""
     return all(values)
 
 
 @_add("any", f"...{ANY}")
 def any_(*values: Any) -> bool:
-    """Tell whether one value is not empty."""
+    """Return whether one value is not empty."""
     return any(values)
 
 
 @_add("ternary", ANY, ANY, "bool")
 def ternary(if_true: Any, if_false: Any, condition: bool) -> Any:  # noqa: FBT001 - positional in templates
-    """Choose between two values."""
     return if_true if condition else if_false
 
 
 @_add("fail", "string")
 def fail(message: str) -> NoReturn:
-    """End the render with a message."""
     raise FunctionError(message)
+
+
+@_add("env", "string")
+def env(name: str) -> NoReturn:
+    del name
+    raise FunctionError("env is not available: templates cannot read the environment")
+
+
+@_add("expandenv", "string")
+def expandenv(text: str) -> NoReturn:
+    del text
+    raise FunctionError("expandenv is not available: templates cannot read the environment")
+
+
+@_add("getHostByName", "string")
+def get_host_by_name(name: str) -> NoReturn:
+    del name
+    raise FunctionError("getHostByName is not available: templates cannot use the network")
 
 
 @_add("typeOf", ANY)
 def type_of(value: Any) -> str:
-    """Return the name of the Go type."""
     return type_name(value)
 
 
 @_add("typeIs", "string", ANY)
 def type_is(name: str, value: Any) -> bool:
-    """Tell whether a value's Go type has that name."""
     return type_name(value) == name
 
 
 @_add("typeIsLike", "string", ANY)
 def type_is_like(name: str, value: Any) -> bool:
-    """Tell whether a value's Go type has that name, or is a pointer to it."""
+    """Return whether a value's Go type has that name, or is a pointer to it."""
     return type_name(value) in (name, f"*{name}")
 
 
 @_add("kindOf", ANY)
 def kind_of(value: Any) -> str:
-    """Return the name of the Go kind."""
     return kind_name(value)
 
 
 @_add("kindIs", "string", ANY)
 def kind_is(name: str, value: Any) -> bool:
-    """Tell whether a value's Go kind has that name."""
     return kind_name(value) == name
 
 
 @_add("deepEqual", ANY, ANY, budgeted=True)
 def deep_equal(budget: Budget, first: Any, second: Any) -> bool:
-    """Tell whether two values are equal in type and content, to the last leaf."""
+    """Return whether two values are equal in type and content, to the last leaf."""
     for value in (first, second):
         if isinstance(value, dict | list):
             budget.take(budget.walk(value))
@@ -97,7 +109,7 @@ def deep_equal(budget: Budget, first: Any, second: Any) -> bool:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Compare like Go's reflect.DeepEqual; the caller has paid for the walk."""
+    """Compare like Go's reflect.DeepEqual; the caller has paid for all items."""
     if type_name(first) != type_name(second):
         return False
     if isinstance(first, dict):

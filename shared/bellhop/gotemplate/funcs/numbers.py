@@ -27,19 +27,16 @@ _DIVISION_DIGITS = 16
 
 @_add("int", ANY)
 def int_(value: Any) -> int:
-    """Read a value as an int."""
     return make_int(to_int64(value))
 
 
 @_add("int64", ANY)
 def int64(value: Any) -> int:
-    """Read a value as an int64."""
     return int(to_int64(value))
 
 
 @_add("float64", ANY)
 def float64(value: Any) -> float:
-    """Read a value as a float64."""
     return to_float(value)
 
 
@@ -70,25 +67,21 @@ def to_decimal(budget: Budget, value: Any) -> int:
 
 @_add("add", f"...{ANY}")
 def add(*values: Any) -> int:
-    """Add integers."""
     return wrap(sum(map(to_int64, values)))
 
 
 @_add("add1", ANY)
 def add1(value: Any) -> int:
-    """Add one."""
     return wrap(to_int64(value) + 1)
 
 
 @_add("sub", ANY, ANY)
 def sub(first: Any, second: Any) -> int:
-    """Subtract the second integer from the first."""
     return wrap(to_int64(first) - to_int64(second))
 
 
 @_add("mul", ANY, f"...{ANY}")
 def mul(first: Any, *others: Any) -> int:
-    """Multiply integers."""
     product = to_int64(first)
     for other in others:
         product = wrap(product * to_int64(other))
@@ -117,13 +110,11 @@ def mod(first: Any, second: Any) -> int:
 
 @_add("max biggest", ANY, f"...{ANY}")
 def max_(first: Any, *others: Any) -> int:
-    """Return the largest integer."""
     return max(map(to_int64, (first, *others)))
 
 
 @_add("min", ANY, f"...{ANY}")
 def min_(first: Any, *others: Any) -> int:
-    """Return the smallest integer."""
     return min(map(to_int64, (first, *others)))
 
 
@@ -140,13 +131,11 @@ def rand_int(low: int, high: int) -> int:
 
 @_add("maxf", ANY, f"...{ANY}")
 def maxf(first: Any, *others: Any) -> float:
-    """Return the largest float."""
     return _extreme(max, first, others)
 
 
 @_add("minf", ANY, f"...{ANY}")
 def minf(first: Any, *others: Any) -> float:
-    """Return the smallest float."""
     return _extreme(min, first, others)
 
 
@@ -182,25 +171,21 @@ def _fold(
 
 @_add("add1f", ANY)
 def add1f(value: Any) -> float:
-    """Add one to a float."""
     return _fold(value, (1,), lambda one, other: one + other)
 
 
 @_add("addf", f"...{ANY}")
 def addf(*values: Any) -> float:
-    """Add floats."""
     return _fold(0.0, values, lambda one, other: one + other)
 
 
 @_add("subf", ANY, f"...{ANY}")
 def subf(first: Any, *others: Any) -> float:
-    """Subtract floats from the first."""
     return _fold(first, others, lambda one, other: one - other)
 
 
 @_add("mulf", ANY, f"...{ANY}")
 def mulf(first: Any, *others: Any) -> float:
-    """Multiply floats."""
     return _fold(first, others, lambda one, other: one * other)
 
 
@@ -220,14 +205,12 @@ def _divide(one: Decimal, other: Decimal) -> Decimal:
 
 @_add("ceil", ANY)
 def ceil(value: Any) -> float:
-    """Round up."""
     number = to_float(value)
     return float(math.ceil(number)) if math.isfinite(number) else number
 
 
 @_add("floor", ANY)
 def floor(value: Any) -> float:
-    """Round down."""
     number = to_float(value)
     return float(math.floor(number)) if math.isfinite(number) else number
 

@@ -29,7 +29,6 @@ _PARTS = ("scheme", "host", "path", "query", "opaque", "fragment", "userinfo")
 
 @_add("base osBase", "string", most=SLOW)
 def base(path: str) -> str:
-    """Return the last element of a path."""
     if not path:
         return "."
     return path.rstrip("/").rpartition("/")[2] or "/"
@@ -54,7 +53,6 @@ def clean(path: str) -> str:
 
 @_add("dir osDir", "string", most=SLOW)
 def dir_(path: str) -> str:
-    """Return all but the last element of a path."""
     return clean(path[: path.rfind("/") + 1])
 
 
@@ -67,7 +65,6 @@ def ext(path: str) -> str:
 
 @_add("isAbs osIsAbs", "string")
 def is_abs(path: str) -> bool:
-    """Tell whether a path begins at the root."""
     return path.startswith("/")
 
 

@@ -118,7 +118,7 @@ def _matches(budget: Budget, pattern: str, data: bytes, most: int) -> Iterator[A
 
 @_add("regexMatch", "string", "string", budgeted=True)
 def regex_match(budget: Budget, pattern: str, text: str) -> bool:
-    """Tell whether a text has a match; a pattern that is none has none."""
+    """Return whether a text has a match; a pattern that is none has none."""
     try:
         return must_regex_match(budget, pattern, text)
     except FunctionError:
@@ -127,7 +127,6 @@ def regex_match(budget: Budget, pattern: str, text: str) -> bool:
 
 @_add("mustRegexMatch", "string", "string", budgeted=True)
 def must_regex_match(budget: Budget, pattern: str, text: str) -> bool:
-    """Tell whether a text has a match."""
     data = to_bytes(text)
     return _found(budget, pattern, data).search(data) is not None
 

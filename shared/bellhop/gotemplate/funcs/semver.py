@@ -52,7 +52,6 @@ class Version(Opaque):
                 raise FunctionError("Version segment starts with 0")
 
     def go_string(self) -> str:
-        """Return the version in full."""
         text = ".".join(map(str, self.core))
         text += f"-{self.pre}" if self.pre else ""
         return f"{text}+{self.metadata}" if self.metadata else text
@@ -113,7 +112,7 @@ class _Constraint(NamedTuple):
     exact: int
 
     def holds(self, version: Version) -> bool:
-        """Tell whether a version is admitted."""
+        """Return whether a version is admitted."""
         operator = _ALIASES.get(self.operator, self.operator)
         dirty = self.exact < len(version.core)
         skips_check = operator == "!=" and not dirty
@@ -125,59 +124,59 @@ class _Constraint(NamedTuple):
 _ALIASES = {"=>": ">=", "=<": "<=", "~>": "~", "": "="}
 
 
-def _equal(wanted: _Constraint, version: Version) -> bool:
-    if wanted.exact < len(version.core):
-        return _tilde(wanted, version)
-    return version.compare(wanted.version) == 0
+def _equal(constraint: _Constraint, version: Version) -> bool:
+    if constraint.exact < len(version.core):
+        return _tilde(constraint, version)
+    return version.compare(constraint.version) == 0
 
 
-def _unequal(wanted: _Constraint, version: Version) -> bool:
-    if wanted.exact in (0, len(version.core)):
-        return version.compare(wanted.version) != 0
-    if version.core[: wanted.exact] != wanted.version.core[: wanted.exact]:
+def _unequal(constraint: _Constraint, version: Version) -> bool:
+    if constraint.exact in (0, len(version.core)):
+        return version.compare(constraint.version) != 0
+    if version.core[: constraint.exact] != constraint.version.core[: constraint.exact]:
         return True
-    return wanted.exact == 2 and bool(_compare_pre(version.pre, wanted.version.pre))  # noqa: PLR2004 - x.y
+    return constraint.exact == 2 and bool(_compare_pre(version.pre, constraint.version.pre))  # noqa: PLR2004 - x.y
 
 
-def _greater(wanted: _Constraint, version: Version) -> bool:
-    if wanted.exact in (1, 2):
-        return version.core[: wanted.exact] > wanted.version.core[: wanted.exact]
-    return version.compare(wanted.version) > 0
+def _greater(constraint: _Constraint, version: Version) -> bool:
+    if constraint.exact in (1, 2):
+        return version.core[: constraint.exact] > constraint.version.core[: constraint.exact]
+    return version.compare(constraint.version) > 0
 
 
-def _at_most(wanted: _Constraint, version: Version) -> bool:
-    if wanted.exact == len(version.core):
-        return version.compare(wanted.version) <= 0
-    exact = 1 if wanted.exact == 1 else 2
-    return version.core[:exact] <= wanted.version.core[:exact]
+def _at_most(constraint: _Constraint, version: Version) -> bool:
+    if constraint.exact == len(version.core):
+        return version.compare(constraint.version) <= 0
+    exact = 1 if constraint.exact == 1 else 2
+    return version.core[:exact] <= constraint.version.core[:exact]
 
 
-def _tilde(wanted: _Constraint, version: Version) -> bool:
-    if version.compare(wanted.version) < 0:
+def _tilde(constraint: _Constraint, version: Version) -> bool:
+    if version.compare(constraint.version) < 0:
         return False
-    if wanted.version.core == (0, 0, 0) and wanted.exact in (0, 3):
+    if constraint.version.core == (0, 0, 0) and constraint.exact in (0, 3):
         return True
-    exact = 1 if wanted.exact == 1 else 2
-    return version.core[:exact] == wanted.version.core[:exact]
+    exact = 1 if constraint.exact == 1 else 2
+    return version.core[:exact] == constraint.version.core[:exact]
 
 
-def _caret(wanted: _Constraint, version: Version) -> bool:
-    if version.compare(wanted.version) < 0:
+def _caret(constraint: _Constraint, version: Version) -> bool:
+    if version.compare(constraint.version) < 0:
         return False
-    major, minor, _ = wanted.version.core
-    if major > 0 or wanted.exact == 1:
+    major, minor, _ = constraint.version.core
+    if major > 0 or constraint.exact == 1:
         return version.core[0] == major
-    if minor > 0 or wanted.exact == 2:  # noqa: PLR2004 - x.y
+    if minor > 0 or constraint.exact == 2:  # noqa: PLR2004 - x.y
         return version.core[:2] == (0, minor)
-    return version.core == wanted.version.core
+    return version.core == constraint.version.core
 
 
 _CHECKS: dict[str, Callable[[_Constraint, Version], bool]] = {
     "=": _equal,
     "!=": _unequal,
     ">": _greater,
-    "<": lambda wanted, version: version.compare(wanted.version) < 0,
-    ">=": lambda wanted, version: version.compare(wanted.version) >= 0,
+    "<": lambda constraint, version: version.compare(constraint.version) < 0,
+    ">=": lambda constraint, version: version.compare(constraint.version) >= 0,
     "<=": _at_most,
     "~": _tilde,
     "^": _caret,
@@ -229,7 +228,7 @@ def semver(text: str) -> Version:
 
 @_add("semverCompare", "string", "string")
 def semver_compare(constraint: str, version: str) -> bool:
-    """Tell whether a version meets a constraint such as `>=1.2, <2` or `~1.4 || ^2`."""
+    """Return whether a version meets a constraint such as `>=1.2, <2` or `~1.4 || ^2`."""
     alternatives = _parse(constraint)
     candidate = Version(version)
     return any(all(one.holds(candidate) for one in every) for every in alternatives)

@@ -25,7 +25,6 @@ _MIN_WIDTH, _MIN_WIDTH_WITH_OFFSET, _FREE_OFFSET, _ELLIPSIS = 4, 7, 4, "..."
 
 @_add("hello")
 def hello() -> str:
-    """Greet."""
     return "Hello!"
 
 
@@ -49,13 +48,11 @@ def _title(character: str) -> str:
 
 @_add("upper", "string", most=SLOW)
 def upper(text: str) -> str:
-    """Return the text in upper case."""
     return text.upper() if text.isascii() else "".join(map(_upper, text))
 
 
 @_add("lower", "string", most=SLOW)
 def lower(text: str) -> str:
-    """Return the text in lower case."""
     return text.lower() if text.isascii() else "".join(map(_lower, text))
 
 
@@ -109,7 +106,6 @@ def swapcase(text: str) -> str:
 
 @_add("trim", "string")
 def trim(text: str) -> str:
-    """Cut space off both ends."""
     return text.strip(SPACE)
 
 
@@ -122,19 +118,16 @@ def trim_all(budget: Budget, cutset: str, text: str) -> str:
 
 @_add("trimSuffix", "string", "string")
 def trim_suffix(suffix: str, text: str) -> str:
-    """Cut a suffix off."""
     return text.removesuffix(suffix)
 
 
 @_add("trimPrefix", "string", "string")
 def trim_prefix(prefix: str, text: str) -> str:
-    """Cut a prefix off."""
     return text.removeprefix(prefix)
 
 
 @_add("nospace", "string", most=SLOW)
 def nospace(text: str) -> str:
-    """Remove all space."""
     return "".join(character for character in text if character not in SPACE)
 
 
@@ -182,17 +175,17 @@ def abbrevboth(left: int, right: int, text: str) -> str:
 def _abbreviate(data: bytes, offset: int, width: int) -> str:
     if len(data) <= width:
         return to_text(data)
-    room = width - len(_ELLIPSIS)
+    space = width - len(_ELLIPSIS)
     offset = min(offset, len(data))
-    if len(data) - offset < room:
-        offset = len(data) - room
+    if len(data) - offset < space:
+        offset = len(data) - space
     if offset <= _FREE_OFFSET:
-        return to_text(data[:room]) + _ELLIPSIS
+        return to_text(data[:space]) + _ELLIPSIS
     if width < _MIN_WIDTH_WITH_OFFSET:
         return ""
-    if offset + room < len(data):
-        return _ELLIPSIS + _abbreviate(data[offset:], 0, room)
-    return _ELLIPSIS + to_text(data[len(data) - room :])
+    if offset + space < len(data):
+        return _ELLIPSIS + _abbreviate(data[offset:], 0, space)
+    return _ELLIPSIS + to_text(data[len(data) - space :])
 
 
 @_add("initials", "string", most=SLOW)
@@ -213,19 +206,16 @@ def initials(text: str) -> str:
 
 @_add("contains", "string", "string")
 def contains(part: str, text: str) -> bool:
-    """Tell whether a text contains another."""
     return part in text
 
 
 @_add("hasPrefix", "string", "string")
 def has_prefix(prefix: str, text: str) -> bool:
-    """Tell whether a text begins with another."""
     return text.startswith(prefix)
 
 
 @_add("hasSuffix", "string", "string")
 def has_suffix(suffix: str, text: str) -> bool:
-    """Tell whether a text ends with another."""
     return text.endswith(suffix)
 
 
@@ -234,7 +224,6 @@ def has_suffix(suffix: str, text: str) -> bool:
 
 @_add("repeat", "int", "string", budgeted=True)
 def repeat(budget: Budget, count: int, text: str) -> str:
-    """Repeat a text."""
     if count < 0:
         raise FunctionError("strings: negative Repeat count")
     budget.reserve(count * len(text))
@@ -259,7 +248,6 @@ def nindent(budget: Budget, spaces: int, text: str) -> str:
 
 @_add("replace", "string", "string", "string", budgeted=True)
 def replace(budget: Budget, old: str, new: str, text: str) -> str:
-    """Replace every occurrence."""
     budget.reserve(len(text) + (text.count(old) if old else len(text) + 1) * len(new))
     return text.replace(old, new)
 
@@ -290,19 +278,16 @@ def plural(one: str, many: str, count: int) -> str:
 
 @_add("toString", ANY, budgeted=True)
 def to_string_(budget: Budget, value: Any) -> str:
-    """Write a value as text."""
     return to_text_of(value, budget)
 
 
 @_add("toStrings", ANY, budgeted=True)
 def to_strings(budget: Budget, value: Any) -> StringList:
-    """Write a list's items as text."""
     return StringList(strings_of(value, budget))
 
 
 @_add("join", "string", ANY, budgeted=True)
 def join(budget: Budget, separator: str, value: Any) -> str:
-    """Join a list's items."""
     items = strings_of(value, budget)
     budget.reserve(sum(map(len, items)) + len(separator) * len(items))
     return separator.join(items)
@@ -321,7 +306,6 @@ def _split(budget: Budget, separator: str, text: str, most: int = -1) -> list[st
 
 @_add("splitList", "string", "string", budgeted=True)
 def split_list(budget: Budget, separator: str, text: str) -> StringList:
-    """Split a text into a list."""
     return StringList(_split(budget, separator, text))
 
 

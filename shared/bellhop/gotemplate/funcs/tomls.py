@@ -107,7 +107,7 @@ def load(text: str) -> dict[str, Any]:
     """
     import tomllib  # noqa: PLC0415 - few templates read TOML
 
-    # The parser walks the parts of a key, and of the table that it is in, again and again.
+    # The parser visits the parts of a key, and of the table that it is in, again and again.
     if any(line.partition("=")[0].count(".") > _MOST_PARTS for line in text.splitlines()):
         raise FunctionError(f"toml: a key of more than {_MOST_PARTS} parts")
     try:

@@ -65,7 +65,7 @@ def _resolve_number(text: str) -> Any:
 
 
 def _is_plain_text(text: str) -> bool:
-    """Tell whether a text without quotes would be read back as itself."""
+    """Return whether a text without quotes would be read back as itself."""
     if len(text) > LONG:
         return _NUMERIC.match(text) is None
     if _TIMESTAMP.match(text) or _BASE_60.match(text):
@@ -243,7 +243,7 @@ class _Reader:
         if self.left < 0:
             raise StepLimitError(f"YAML of more than {MAX_YAML_VALUES} values")
         opened = self.stack[-1] if self.stack else None
-        if value is _MERGE and not (opened and opened.wants_key):
+        if value is _MERGE and not (opened and opened.expects_key):
             value = "<<"
         if anchor:
             self.anchors[anchor] = value
@@ -252,7 +252,7 @@ class _Reader:
             return
         if isinstance(opened.value, list):
             opened.value.append(value)
-        elif opened.wants_key:
+        elif opened.expects_key:
             opened.key, opened.has_key = value, True
         else:
             opened.has_key = False
@@ -270,8 +270,8 @@ class _Open:
         self.has_key = False
 
     @property
-    def wants_key(self) -> bool:
-        """Say whether what comes next is a key."""
+    def expects_key(self) -> bool:
+        """Return whether what comes next is a key."""
         return isinstance(self.value, dict) and not self.has_key
 
 

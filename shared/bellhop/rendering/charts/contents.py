@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.api.addon import ChartRef
-from bellhop.api.policy_ref import PolicyRef
-from bellhop.gotemplate import Limits
+from bellhop.api.policy_ref import ChartRef, PolicyRef
 from bellhop.rendering.charts.credentials import held_authority, held_credentials
-from bellhop.rendering.event_variables import Event, Find, Read, held_values
-from bellhop.rendering.own_contents import own_texts
+from bellhop.rendering.event_variables import Event, Read, held_values
+from bellhop.rendering.own_contents import OwnRefs, own_texts
 from bellhop.state.chart import Chart
 from bellhop.state.cluster_text import HeldText
-from bellhop.state.record import Content
+from bellhop.state.content import Content
 
 Hold = Callable[[Sequence[PolicyRef], str, Read], Iterable[HeldText]]
 """Reads what refs name, which a field has."""
@@ -31,22 +28,15 @@ _NAMES = {
 }
 
 
-def own_charts(
-    charts: Sequence[ChartRef],
-    clusters: Sequence[Mapping[str, Any]],
-    find: Find,
-    limits: Limits,
-) -> Iterator[Content]:
+def own_charts(charts: Sequence[ChartRef], own: OwnRefs) -> Iterator[Content]:
     """Yield the charts of a user's own profile; all of their texts are templates of deploy time.
-
-    `clusters` are its destinations as templates see them.
 
     Raises:
         PermanentError: as `own_contents` does.
     """
 
     def hold(refs: Sequence[PolicyRef], field: str, read: Read) -> Iterable[HeldText]:
-        return own_texts(HeldText, refs, clusters, find, limits, field, read)
+        return own_texts(HeldText, refs, own, field, read)
 
     for each in charts:
         yield _content(each, each.chart, hold, held_values)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bellhop.api.kinds import ConfigMap, Secret
 from bellhop.errors import InvalidError, MissingError
-from bellhop.rendering.event_contents import Ref, missing
+from bellhop.rendering.inputs import Ref, missing
 from bellhop.state.chart import Login
 from bellhop.state.cluster_text import HeldText
 
@@ -68,7 +68,7 @@ def login_for(repository: str, texts: Iterable[HeldText], usual: Login) -> Login
     """Return how a repository is signed in to, by what Secrets hold for a cluster.
 
     Raises:
-        InvalidError: a Secret has logins for other hosts alone.
+        InvalidError: a Secret has logins only for other hosts.
     """
     login = usual
     for each in texts:
@@ -99,16 +99,16 @@ def _docker(text: str, ref: Ref, field: str, key: str) -> dict[str, Any]:
         ) from error
 
 
-def _auth(told: dict[str, str]) -> dict[str, str]:
+def _auth(entry: dict[str, str]) -> dict[str, str]:
     """Return the user name and password of one host, which Docker may write as one text."""
-    if "auth" in told and "username" not in told:
+    if "auth" in entry and "username" not in entry:
         try:
-            text = base64.b64decode(told["auth"], validate=True).decode()
+            text = base64.b64decode(entry["auth"], validate=True).decode()
         except (binascii.Error, UnicodeDecodeError) as error:
-            raise ValueError(told) from error
+            raise ValueError(entry) from error
         username, _, password = text.partition(":")
         return {"username": username, "password": password}
-    return {"username": told.get("username", ""), "password": told.get("password", "")}
+    return {"username": entry.get("username", ""), "password": entry.get("password", "")}
 
 
 def _of_host(auths: dict[str, Any], repository: str, of: str) -> dict[str, str]:

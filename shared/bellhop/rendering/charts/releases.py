@@ -1,4 +1,4 @@
-"""What a release is to be in one cluster: its names and values, rendered for that."""
+"""Releases of a profile in one cluster: their names and values, rendered for it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from bellhop.api.chart_values import values_problem
+from bellhop.api.helm import values_problem
 from bellhop.core.digest import digest
 from bellhop.core.gvk import Identity
 from bellhop.core.names import label_value_problem, namespace_problem
 from bellhop.errors import InvalidError, PermanentError
-from bellhop.gotemplate import Limits
 from bellhop.rendering import secrecy
 from bellhop.rendering.charts.credentials import login_for
-from bellhop.rendering.event_contents import NONE, MissingInputError, is_withheld, withheld
-from bellhop.rendering.templates import render_held
+from bellhop.rendering.inputs import MissingInputError
+from bellhop.rendering.templates import RenderContext
 from bellhop.state.chart import Chart, Options, Place, release_key
 from bellhop.state.cluster_text import HeldText
-from bellhop.state.file_ref import artifact_of, flux_path
-from bellhop.state.record import Content, Handling, PatchText
+from bellhop.state.content import Content, Handling, PatchText, artifact_of, flux_path
 
 _NAMES = {
     "repository": "repositoryURL",
@@ -33,11 +31,9 @@ _NAMES = {
 }
 _RELEASE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?")
 
-Resources = Mapping[str, dict[str, Any]]
-
 
 class Desired(Struct, frozen=True):
-    """A release as a profile wants it in a cluster; nobody may quote a `secret` one.
+    """The desired state of a release in a cluster; no error may quote a `secret` one.
 
     The digest covers all that deploying it writes down, and no credentials. The chart of one with a
     `source` is in the artifact of that, which is an object of Flux.
@@ -69,13 +65,8 @@ class Desired(Struct, frozen=True):
                 raise InvalidError(why, where=source)
 
 
-def desired(
-    content: Content,
-    cluster: Mapping[str, Any],
-    resources: Resources,
-    limits: Limits,
-) -> Desired:
-    """Return the release of a chart for a cluster; `resources` are what templates may read.
+def desired(content: Content, context: RenderContext) -> Desired:
+    """Return the release of a chart for a cluster.
 
     Raises:
         MissingInputError: what its values or credentials are to be taken from is not there.
@@ -84,27 +75,25 @@ def desired(
     """
     chart = content.chart
     assert chart
-    metadata = cluster["metadata"]
-    key = f"{metadata['namespace']}/{metadata['name']}"
-    read_secret = any(map(is_withheld, resources.values()))
-    for_it = [each for each in chart.values if each.is_for(key)]
-    secret = read_secret or any(each.secret for each in for_it)
-    with secrecy.unforeseen(f"cannot render {chart.field}", secret=secret):
-        names = _names(chart, cluster, resources, limits, secret=read_secret)
-        found = list(_values(for_it, cluster, resources, limits, secret=read_secret))
+    for_it = [each for each in chart.values if each.is_for(context.key)]
+    secret = context.secret or any(each.secret for each in for_it)
+    with secrecy.withhold_unforeseen(f"cannot render {chart.field}", secret=secret):
+        names = _names(chart, context)
+        found = list(_values(for_it, context))
         values = tuple(text for _, text in found)
-        patches = _patches(content, cluster, resources, limits, secret=read_secret)
+        patches = _patches(content, context)
+        public = replace(context, resources={})
         chart = replace(
             chart,
-            install=_options(chart, chart.install, cluster, limits),
-            upgrade=_options(chart, chart.upgrade, cluster, limits),
+            install=_options(chart, chart.install, public),
+            upgrade=_options(chart, chart.upgrade, public),
         )
     _refuse_names(chart, names)
-    logins = [each for each in chart.logins if each.is_for(key)]
+    logins = [each for each in chart.logins if each.is_for(context.key)]
     _refuse_missing(logins)
     login = login_for(names["repository"], logins, chart.login)
     how = [chart.install, chart.upgrade, chart.removal, chart.unwanted]
-    source = resources.get(chart.field) if flux_path(names["repository"]) else None
+    source = context.resources.get(chart.field) if flux_path(names["repository"]) else None
     revision = [artifact_of(source)] if source else []
     return Desired(
         release_key(names["namespace"], names["release"]),
@@ -121,10 +110,10 @@ def desired(
     )
 
 
-def release_of(chart: Chart, cluster: Mapping[str, Any], limits: Limits) -> Identity | None:
-    """Return the release of a chart for a cluster; None if it is to be gone, or cannot be known.
+def release_of(chart: Chart, context: RenderContext) -> Identity | None:
+    """Return the release of a chart for a cluster; None if it is to be removed, or cannot be known.
 
-    It cannot where its name is made of what templates read elsewhere.
+    It cannot where its name is made of objects that templates read: the context has none.
     """
     if chart.unwanted:
         return None
@@ -133,20 +122,17 @@ def release_of(chart: Chart, cluster: Mapping[str, Any], limits: Limits) -> Iden
         for name in ("namespace", "release")
     )
     try:
-        namespace, name = (
-            render_held(each, cluster, NONE, limits, secret=False).strip() for each in texts
-        )
+        namespace, name = (context.render(each).strip() for each in texts)
     except PermanentError:
         return None
     return release_key(namespace, name)
 
 
-def _options(chart: Chart, options: Options, cluster: Mapping[str, Any], limits: Limits) -> Options:
+def _options(chart: Chart, options: Options, context: RenderContext) -> Options:
     """Render the texts of options with the cluster, and nothing else: Helm's record has them."""
 
     def rendered(text: str) -> str:
-        held = HeldText(text, f"{chart.field}.options")
-        return render_held(held, cluster, NONE, limits, secret=False)
+        return context.render(HeldText(text, f"{chart.field}.options"))
 
     labels = {name: rendered(text) for name, text in options.labels.items()}
     for name, value in labels.items():
@@ -155,16 +141,14 @@ def _options(chart: Chart, options: Options, cluster: Mapping[str, Any], limits:
     return replace(options, labels=labels, description=rendered(options.description))
 
 
-def _names(
-    chart: Chart, cluster: Mapping[str, Any], resources: Resources, limits: Limits, *, secret: bool
-) -> dict[str, str]:
+def _names(chart: Chart, context: RenderContext) -> dict[str, str]:
     """Render what a release is called and made of; none of it may be a Secret's value."""
     made: dict[str, str] = {}
-    known = withheld(cluster, resources)
+    known = context.withheld()
     for name, field in _NAMES.items():
         written = getattr(chart, name)
-        text = HeldText(written, f"{chart.field}.{field}", plain=chart.plain, secret=secret)
-        made[name] = render_held(text, cluster, resources, limits, secret=secret).strip()
+        text = HeldText(written, f"{chart.field}.{field}", plain=chart.plain)
+        made[name] = context.render(text).strip()
         if name in ("repository", "chart"):
             scheme, found, rest = made[name].partition("://")
             made[name] = f"{scheme.lower()}{found}{rest}" if found else made[name]
@@ -172,30 +156,16 @@ def _names(
     return made
 
 
-def _values(
-    texts: list[HeldText],
-    cluster: Mapping[str, Any],
-    resources: Resources,
-    limits: Limits,
-    *,
-    secret: bool,
-) -> Iterator[tuple[str, str]]:
+def _values(texts: list[HeldText], context: RenderContext) -> Iterator[tuple[str, str]]:
     """Yield values, each after where it is from."""
     _refuse_missing(texts)
     for each in texts:
-        made = render_held(each, cluster, resources, limits, secret=secret or each.secret)
+        made = context.render(each)
         if made.strip():
             yield each.source, made
 
 
-def _patches(
-    content: Content,
-    cluster: Mapping[str, Any],
-    resources: Resources,
-    limits: Limits,
-    *,
-    secret: bool,
-) -> tuple[PatchText, ...]:
+def _patches(content: Content, context: RenderContext) -> tuple[PatchText, ...]:
     """Return the patches of a chart's objects, rendered; they are read once, to see what is wrong.
 
     Raises:
@@ -205,7 +175,7 @@ def _patches(
         return ()
     from bellhop.rendering.patches.texts import patches_of, rendered_for  # noqa: PLC0415 - as there
 
-    found = rendered_for(content.how.patches, cluster, resources, limits, secret=secret)
+    found = rendered_for(content.how.patches, context)
     for each in found:
         patches_of(each)
     return found

@@ -2,53 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.api.addon import KustomizationSource
 from bellhop.api.kinds import ConfigMap
-from bellhop.api.policy_ref import PolicyRef
+from bellhop.api.policy_ref import KustomizationSource, PolicyRef
 from bellhop.errors import InvalidError, MissingError, PermanentError
-from bellhop.gotemplate import Limits
-from bellhop.rendering.event_contents import Ref, missing, refuse_type, resolve
-from bellhop.rendering.event_variables import Event, Find, Holder, held_values
+from bellhop.rendering.event_fields import resolve
+from bellhop.rendering.event_variables import Event, Holder, held_values
 from bellhop.rendering.files import ref_of
-from bellhop.rendering.own_contents import own_texts, ref_contents
+from bellhop.rendering.inputs import Ref, missing, refuse_type
+from bellhop.rendering.own_contents import OwnRefs, own_texts, ref_contents
 from bellhop.state.cluster_text import HeldText
-from bellhop.state.kustomization import ENTRY, Kustomization, Substitute
-from bellhop.state.record import Content
+from bellhop.state.content import ENTRY, Content, Kustomization, Substitute
 
 _FIELD = "kustomizationRefs"
 
 
-def own_kustomizations(
-    sources: Sequence[KustomizationSource],
-    clusters: Sequence[Mapping[str, Any]],
-    find: Find,
-    limits: Limits,
-) -> Iterator[Content]:
+def own_kustomizations(sources: Sequence[KustomizationSource], own: OwnRefs) -> Iterator[Content]:
     """Yield the kustomizations of a user's own profile, whose texts are for deploy time.
 
-    `clusters` are its destinations as templates see them. A kustomization that lacks something
-    says so when it is deployed: the profile's manifests and charts do not depend on it.
+    A kustomization that lacks something says so when it is deployed: the profile's manifests and
+    charts do not depend on it.
     """
     for each in sources:
         try:
-            yield from list(_own(each, clusters, find, limits))
+            yield from list(_own(each, own))
         except PermanentError as error:
             lacking = Content(str(each.ref), "", missing=str(error), how=each.ref.how)
             yield replace(lacking, kustomization=each.kustomization)
 
 
-def _own(
-    source: KustomizationSource,
-    clusters: Sequence[Mapping[str, Any]],
-    find: Find,
-    limits: Limits,
-) -> Iterator[Content]:
+def _own(source: KustomizationSource, own: OwnRefs) -> Iterator[Content]:
     """Yield what one kustomization is to each of its clusters.
 
     Raises:
@@ -56,13 +43,13 @@ def _own(
     """
     field = f"{source.kustomization.field}.valuesFrom"
     read = partial(_held_substitutes, field=field)
-    values = own_texts(Substitute, source.values, clusters, find, limits, field, read)
+    values = own_texts(Substitute, source.values, own, field, read)
     whole = _with_values(source.kustomization, values)
     if source.ref.files:
         yield _unread(whole, str(source.ref), source.ref)
         return
     packed = partial(_packed, whole)
-    for content in ref_contents(source.ref, clusters, find, limits, whole.field, packed):
+    for content in ref_contents(source.ref, own, whole.field, packed):
         # One that is missing to some clusters is a kustomization, too.
         yield content if content.kustomization else replace(content, kustomization=whole)
 

@@ -1,4 +1,4 @@
-"""By which fields a strategic merge tells the entries of a list apart, for each built-in kind.
+"""Merge keys: the fields by which a strategic merge identifies entries of lists, by kind.
 
 An API server's OpenAPI document says it (`x-kubernetes-patch-merge-key`, and for some lists
 `x-kubernetes-list-map-keys`, which kustomize prefers). A list that is not named here is replaced as
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 
 class Shape(NamedTuple):
-    """What is known of a value.
+    """The schema of a value.
 
-    `keys` name what tells the entries of a list apart; in a `set` an entry is told apart by itself.
+    `keys` name the fields that identify entries of a list; in a `set` the entry identifies itself.
     `fields` lie below: of an object, or of each entry.
     """
 

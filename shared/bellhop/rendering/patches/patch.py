@@ -17,7 +17,7 @@ from bellhop.errors import InvalidError
 from bellhop.rendering.patches import json_patch, strategic
 from bellhop.rendering.patches.target import admits
 from bellhop.rendering.secrecy import LOCALLY
-from bellhop.state.record import Target
+from bellhop.state.content import Target
 
 Manifest = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ class Patch(NamedTuple):
         try:
             if isinstance(self.content, Mapping):
                 made = strategic.merged(manifest, self.content)
-                return None if made is strategic.GONE else _same_object(made, manifest)
+                return None if made is strategic.DELETED else _same_object(made, manifest)
             return _same_object(json_patch.patched(manifest, self.content), manifest)
         except InvalidError as error:
             said = f"cannot patch {_shown(manifest)}"
@@ -116,7 +116,7 @@ def _read_one(content: Any, target: Target | None, source: str) -> Patch:
             raise InvalidError(str(error), where=source) from error
     elif not isinstance(content, dict):
         raise InvalidError("a patch is a mapping to merge, or a list of operations", where=source)
-    elif target is None and not all(_named(content)):
+    elif target is None and not all(_read_kind_and_name(content)):
         raise InvalidError(
             "a patch without a target must say the kind and metadata.name of its object",
             where=source,
@@ -143,7 +143,7 @@ def _all(patches: Sequence[Patch]) -> Any:
     return apply
 
 
-def _named(manifest: Manifest) -> tuple[str, str]:
+def _read_kind_and_name(manifest: Manifest) -> tuple[str, str]:
     """Return the kind and name of an object."""
     return str(manifest.get("kind") or ""), str(_metadata(manifest).get("name") or "")
 
@@ -152,7 +152,7 @@ def _is_named(patch: Manifest, manifest: Manifest) -> bool:
     """Say whether a patch names an object: in any version, and any namespace if it says none."""
     namespace = _metadata(patch).get("namespace")
     return (
-        _named(patch) == _named(manifest)
+        _read_kind_and_name(patch) == _read_kind_and_name(manifest)
         and _group(patch) == _group(manifest)
         and namespace in (None, _metadata(manifest).get("namespace"))
     )
@@ -181,5 +181,5 @@ def _same_object(made: dict[str, Any], was: Manifest) -> Manifest:
 
 
 def _shown(manifest: Manifest) -> str:
-    kind, name = _named(manifest)
+    kind, name = _read_kind_and_name(manifest)
     return f"{kind} '{name}'"

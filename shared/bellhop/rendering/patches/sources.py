@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from bellhop.api.kinds import ConfigMap, Secret
 from bellhop.errors import MissingError
-from bellhop.rendering.event_contents import INSTANTIATE, TEMPLATE, Ref, entries_of, missing
-from bellhop.state.record import PatchText
+from bellhop.rendering.inputs import INSTANTIATE, TEMPLATE, Ref, entries_of, missing
+from bellhop.state.content import PatchText
 
 FIELD = "patchesFrom"
 

@@ -18,8 +18,8 @@ from typing import Any
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.rendering.patches.merge_keys import Shape, shape_of
 
-GONE = object()
-"""What is left of a value that the patch deletes."""
+DELETED = object()
+"""The rest of a value that the patch deletes."""
 
 _DIRECTIVE = "$patch"
 _OTHERS = ("$retainKeys", "$setElementOrder", "$deleteFromPrimitiveList")
@@ -27,12 +27,12 @@ _LARGEST_LISTS = 1_000_000
 """Entries of two lists that are merged, multiplied: each is looked for among the others."""
 
 _USUAL = {"protocol": "TCP"}
-"""What a field of a merge key is where nobody says it. kustomize does not know it: it passes over a
-patch that says a port's protocol where the object does not."""
+"""The value of a field of a merge key that is not written. kustomize does not know it: it passes
+over a patch that says a port's protocol where the object does not."""
 
 
 def merged(manifest: Mapping[str, Any], patch: Mapping[str, Any]) -> Any:
-    """Return an object with a patch merged into it, or GONE; what was given stays as it is.
+    """Return an object with a patch merged into it, or DELETED; the given one stays as it is.
 
     Raises:
         InvalidError: the patch says something that cannot be merged; the message names the path.
@@ -43,7 +43,7 @@ def merged(manifest: Mapping[str, Any], patch: Mapping[str, Any]) -> Any:
 
 def _merge(there: Any, patch: Any, shape: Shape, path: str) -> Any:
     if patch is None:
-        return GONE
+        return DELETED
     if isinstance(patch, dict):
         return _merge_object(there, patch, shape, path)
     if isinstance(patch, list):
@@ -56,7 +56,7 @@ def _merge(there: Any, patch: Any, shape: Shape, path: str) -> Any:
 def _merge_object(there: Any, patch: Mapping[str, Any], shape: Shape, path: str) -> Any:
     directive = _directive(patch, path)
     if directive == "delete":
-        return GONE
+        return DELETED
     if directive == "replace" or there is None:
         there = {}
     if not isinstance(there, dict):
@@ -66,7 +66,7 @@ def _merge_object(there: Any, patch: Mapping[str, Any], shape: Shape, path: str)
             continue
         below = shape.fields.get(name, Shape())
         result = _merge(there.get(name), value, below, f"{path}.{name}" if path else name)
-        if result is GONE:
+        if result is DELETED:
             there.pop(name, None)
         else:
             there[name] = result
@@ -117,7 +117,7 @@ def _fresh(entry: Any, shape: Shape, path: str) -> Any:
     if not isinstance(entry, dict):
         return copy.deepcopy(entry)
     made = _merge(None, entry, shape, path)
-    if made is GONE:
+    if made is DELETED:
         raise InvalidError(
             f"{path} has '{_DIRECTIVE}: delete' in a list that is replaced as a whole"
         )
@@ -125,8 +125,8 @@ def _fresh(entry: Any, shape: Shape, path: str) -> Any:
 
 
 def _place_of(entry: Mapping[str, Any], entries: Sequence[Any], shape: Shape) -> int | None:
-    wanted = _key(entry, shape)
-    found = (number for number, each in enumerate(entries) if _key(each, shape) == wanted)
+    own = _key(entry, shape)
+    found = (number for number, each in enumerate(entries) if _key(each, shape) == own)
     return next(found, None)
 
 

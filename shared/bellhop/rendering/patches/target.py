@@ -1,4 +1,4 @@
-"""Whether an object is one that a patch, or an exclusion from drift, is meant for."""
+"""Targets of patches and of exclusions from drift: the objects that they match."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from bellhop.core.selector import Selector
-from bellhop.state.record import Target
+from bellhop.state.content import Target
 
 _PATTERNS = 256
 

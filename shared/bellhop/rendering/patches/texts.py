@@ -2,77 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from bellhop.errors import InvalidError
-from bellhop.gotemplate import Limits
-from bellhop.rendering.event_contents import MissingInputError
+from bellhop.rendering.inputs import MissingInputError
 from bellhop.rendering.patches.patch import Manifest, Patch, patched, read_patches
 from bellhop.rendering.secrecy import LOCALLY
-from bellhop.rendering.templates import TemplateText
-from bellhop.state.record import PatchText
-
-Resources = Mapping[str, dict[str, Any]]
+from bellhop.rendering.templates import RenderContext
+from bellhop.state.content import PatchText
 
 
 def with_patches(
-    manifests: Sequence[Manifest],
-    texts: Sequence[PatchText],
-    cluster: Mapping[str, Any],
-    resources: Resources,
-    limits: Limits,
-    *,
-    secret: bool,
+    manifests: Sequence[Manifest], texts: Sequence[PatchText], context: RenderContext
 ) -> tuple[Manifest, ...]:
     """Return objects with the patches that a cluster gets, templates rendered for it.
-
-    `resources` are the objects that templates may read; by `secret` nobody may quote them.
 
     Raises:
         MissingInputError: what a patch is to be taken from is not there.
         TemplateError: a template fails.
         InvalidError: a text is no patch, or does not fit an object.
     """
-    rendered = rendered_for(texts, cluster, resources, limits, secret=secret)
+    rendered = rendered_for(texts, context)
     return patched(manifests, [patch for each in rendered for patch in patches_of(each)])
 
 
-def rendered_for(
-    texts: Sequence[PatchText],
-    cluster: Mapping[str, Any],
-    resources: Resources,
-    limits: Limits,
-    *,
-    secret: bool,
-) -> tuple[PatchText, ...]:
+def rendered_for(texts: Sequence[PatchText], context: RenderContext) -> tuple[PatchText, ...]:
     """Return the texts that a cluster gets, rendered for it: they are no templates any more.
 
     Raises:
         MissingInputError: what a patch is to be taken from is not there.
         TemplateError: a template fails.
     """
-    metadata = cluster["metadata"]
-    key = f"{metadata['namespace']}/{metadata['name']}"
-    root = {"Cluster": cluster, "MgmtResources": resources}
-    made = (
-        _rendered(each, root, resources, limits, secret=secret or each.secret)
-        for each in texts
-        if each.is_for(key)
-    )
+    made = (_rendered(each, context) for each in texts if each.is_for(context.key))
     # A template may write no patch for some clusters.
     return tuple(each for each in made if each.text.strip())
 
 
-def _rendered(
-    text: PatchText, root: Mapping[str, Any], resources: Resources, limits: Limits, *, secret: bool
-) -> PatchText:
+def _rendered(text: PatchText, context: RenderContext) -> PatchText:
     if text.missing:
         raise MissingInputError(text.missing)
-    made = text.text
-    if not text.plain:
-        template = TemplateText(text.text, text.source, secret=secret, resources=resources)
-        made = template.render(root, limits)
+    secret = context.secret or text.secret
+    made = context.render(text)
     return PatchText(made, text.source, plain=True, secret=secret, target=text.target)
 
 
@@ -92,7 +62,7 @@ def patches_of(text: PatchText) -> tuple[Patch, ...]:
 
 
 def objections(texts: Sequence[PatchText]) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of texts that are no patch, and why; of templates nobody can tell yet."""
+    """Yield the numbers of texts that are no patch, and why; templates are not checked yet."""
     for number, each in enumerate(texts):
         try:
             if "{{" not in each.text:

@@ -10,8 +10,8 @@ twice what the longest message takes. A worker that is killed all the same has r
 all of its batch comes again. A message that kills its workers must not end those that come with it:
 messages that came before are worked on last, another one first each time, and each is settled as
 soon as it is done. From the fourth delivery without a report on, a record counts how many workers
-began a message, and so many of them as there are attempts end it: one that Lambda had no room for,
-or no time to begin, is not counted.
+began a message, and so many of them as there are attempts end it: a message that Lambda
+had no capacity or no time to begin is not counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from bellhop.adapters.aws.queue import SqsQueue, of_record
+from bellhop.adapters.aws.queue import SqsQueue
+from bellhop.adapters.aws.sqs_messages import read_record
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Result
@@ -32,7 +33,7 @@ from bellhop.state.consumer import WAITS, Inbox, Stage
 
 
 class Context(Protocol):
-    """What Lambda says of an invocation."""
+    """An invocation, as Lambda describes it."""
 
     def get_remaining_time_in_millis(self) -> int:
         """Say how much time is left."""
@@ -50,25 +51,27 @@ class Batch:
         self._ready = Ready(make, opening)
 
     def __call__(self, event: Mapping[str, Any], context: Context) -> dict[str, Any]:
-        """Work on a batch; return which of its messages are to come again."""
+        """Work on a batch; return the messages that must come again."""
         given: Sequence[Mapping[str, Any]] = event.get("Records", [])
         enough = context.get_remaining_time_in_millis() / 2
         try:
             here, stage = self._ready.get()
-        except Exception as error:  # noqa: BLE001 - the messages come again, and are told of once
+        except Exception as error:  # noqa: BLE001 - the messages come again, and one line reports it
             Log().error("Cannot open the installation", error)
-            return _failed(each["messageId"] for each in given)
+            return _write_failures(each["messageId"] for each in given)
         failed: list[str] = []
-        for name, records in _by_inbox(given, here).items():
-            deliveries = _in_turn([of_record(each) for each in records])
+        for name, records in _group_by_inbox(given, here).items():
+            deliveries = _order([read_record(each) for each in records])
             inbox = Inbox(name, stage, here.settings, here.log)
             worked = retries.record(inbox.work(deliveries, partial(retries.begin, here)), here)
-            failed += _Desk(name, here).settle(deliveries, _while(worked, context, enough))
+            failed += _Settlement(name, here).settle(
+                deliveries, _work_until(worked, context, enough)
+            )
         here.end()
-        return _failed(failed)
+        return _write_failures(failed)
 
 
-class _Desk:
+class _Settlement:
     """Settles a batch with one inbox's queue."""
 
     def __init__(self, name: str, here: Resources) -> None:
@@ -79,7 +82,7 @@ class _Desk:
     def settle(
         self, deliveries: Sequence[Delivery], worked: Iterator[tuple[Delivery, Result]]
     ) -> Iterable[str]:
-        """Settle what was worked on as it comes, give back the rest; say which comes again."""
+        """Settle each result as it comes, release the rest; return the ids that come again."""
         rest = {each.id: each for each in deliveries}
         failed = []
         for delivery, result in worked:
@@ -87,7 +90,7 @@ class _Desk:
                 continue
             # SQS may hand over a message twice in one batch.
             rest.pop(delivery.id, None)
-            if not self._settled(delivery, result):
+            if not self._settle_one(delivery, result):
                 failed.append(delivery.id)
         try:
             self._queue.give_back(list(rest.values()))
@@ -96,8 +99,8 @@ class _Desk:
             self._log.warning("Cannot give back messages", inbox=self._name, error=str(error))
         return [*failed, *rest]
 
-    def _settled(self, delivery: Delivery, result: Result) -> bool:
-        """Do what is to be done before Lambda deletes a message; False if it is to leave it."""
+    def _settle_one(self, delivery: Delivery, result: Result) -> bool:
+        """Settle a message before Lambda deletes it; False if Lambda must keep it."""
         if result == Done() and delivery.deliveries == 1:
             return True
         try:
@@ -109,29 +112,29 @@ class _Desk:
             self._log.warning(
                 "Moved a message to the dead letters", inbox=self._name, reason=became.reason
             )
-        # What was not published again, since it is in no hand any more, is not Lambda's to delete.
+        # A message that expired in flight was not published again: Lambda must not delete it.
         return not (isinstance(result, Again) and isinstance(became, Done))
 
 
-def _in_turn(deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
-    """Return what is new, then what came before, of which each is once the first."""
+def _order(deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+    """Return new messages, then those delivered before, each of which is once the first."""
     new = [each for each in deliveries if each.attempt == each.deliveries == 1]
     again = sorted((each for each in deliveries if each not in new), key=lambda each: each.id)
     first = max((each.attempt + each.deliveries for each in again), default=0) % max(len(again), 1)
     return [*new, *again[first:], *again[:first]]
 
 
-def _while(
+def _work_until(
     worked: Iterator[tuple[Delivery, Result]], context: Context, enough: float
 ) -> Iterator[tuple[Delivery, Result]]:
-    """Go on while there is enough time to begin another one."""
+    """Yield results while there is enough time to begin another message."""
     while context.get_remaining_time_in_millis() >= enough:
         if (each := next(worked, None)) is None:
             return
         yield each
 
 
-def _by_inbox(
+def _group_by_inbox(
     given: Iterable[Mapping[str, Any]], here: Resources
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     names = {queue.name: inbox for inbox, queue in here.queues.items()}
@@ -141,5 +144,5 @@ def _by_inbox(
     return found
 
 
-def _failed(numbers: Iterable[str]) -> dict[str, Any]:
+def _write_failures(numbers: Iterable[str]) -> dict[str, Any]:
     return {"batchItemFailures": [{"itemIdentifier": each} for each in numbers]}

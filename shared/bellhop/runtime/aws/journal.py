@@ -1,4 +1,4 @@
-"""What functions have logged, as entries: decisions as the ledger has them, and troubles."""
+"""Log lines of functions as entries: decisions as in the event log, and errors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bellhop.adapters.aws.logs import CloudWatchLogs
 from bellhop.adapters.aws.services import Services
 from bellhop.core.log_tail import Line
 from bellhop.runtime.cloud.event_log import read_line, trouble
-from bellhop.state.record import Entry
+from bellhop.state.event_log import Entry
 
 _LAMBDAS = ("START ", "END ", "REPORT ", "INIT_START ", "INIT_REPORT ", "EXTENSION")
 _WELL = ("", "success")
 
 
 class Journal:
-    """The lines of log groups, by stage, that tell something."""
+    """Lines of log groups, by stage: decisions and errors."""
 
     def __init__(self, services: Services, groups: Mapping[str, str]) -> None:
         self._logs = CloudWatchLogs(services, groups)
@@ -27,7 +27,7 @@ class Journal:
         return _entries(self._logs.read(since))
 
     def follow(self, since: datetime, *, wait: Callable[[str], None]) -> Iterator[Entry]:
-        """Yield the lines since a moment, and each that comes; `wait` is told why none comes."""
+        """Yield lines since a moment, and later ones; `wait` gets the reason if none can come."""
         yield from _entries(self._logs.follow(since, wait=wait))
 
 
@@ -39,9 +39,9 @@ def _entries(lines: Iterable[Line]) -> Iterator[Entry]:
 
 
 def entry_of(text: str, at: datetime, stage: str) -> Entry | None:
-    """Read a function's line as an entry; None for what tells of no decision and no trouble.
+    """Read a function's line as an entry; None if it is neither a decision nor an error.
 
-    What Lambda itself says of a function that was ended is an error.
+    A line of Lambda itself about a function that it ended is an error.
     """
     try:
         line = json.loads(text)

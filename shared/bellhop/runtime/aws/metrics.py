@@ -1,7 +1,7 @@
-"""What an invocation did, counted in one line as CloudWatch's embedded metric format has it.
+"""Metrics of an invocation, in one line of CloudWatch's embedded metric format.
 
-A metric that came to nothing is not told: CloudWatch bills each for the hours in which it is, and
-an installation in which nothing happens costs nothing by it.
+A metric of zero is not published: CloudWatch bills each metric for the hours in which it has
+values, and an idle installation costs nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from bellhop.clusters.alert import ALERTS
 from bellhop.logs import Log
 from bellhop.runtime.cloud.event_log import COUNTED, counted
-from bellhop.state.record import Entry
+from bellhop.state.event_log import Entry
 
 NAMESPACE = "Bellhop"
 DIMENSION = "installation"
@@ -40,7 +40,7 @@ _MOST_VALUES = 100
 
 
 class Metrics:
-    """Counts for one installation; an invocation begins, and at its end is told."""
+    """Counts for one installation; `publish` writes those of an invocation at its end."""
 
     def __init__(
         self, installation: str, log: Log, *, seconds: Callable[[], float] = time.perf_counter
@@ -55,11 +55,10 @@ class Metrics:
         self._begun = seconds()
 
     def begin(self) -> None:
-        """Begin an invocation."""
         self._begun = self._seconds()
 
     def count(self, entry: Entry) -> None:
-        """Count what happened; a sweep says how many objects had not rung."""
+        """Count an entry; a resync's has the number of objects without an event."""
         since = entry.context.get("since_ring_ms") if entry.what == "applied" else None
         with self._lock:
             if found := counted(entry):
@@ -83,7 +82,7 @@ class Metrics:
         for cluster in clusters:
             self._write({DIMENSION: self._installation, CLUSTER: cluster}, {metric: 1})
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """Write the line of an invocation in which something happened."""
         with self._lock:
             counts, self._counts = dict(self._counts), Counter()

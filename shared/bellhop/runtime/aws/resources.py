@@ -1,4 +1,4 @@
-"""What a function on AWS works with: records and queues, put together by its first event.
+"""The resources of a function on AWS: records and queues, opened by its first event.
 
 Terraform sets the environment that is read here, beside the settings:
 
@@ -19,16 +19,15 @@ from datetime import timedelta
 from functools import partial
 from http import HTTPStatus
 
-from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.services import Services
-from bellhop.adapters.aws.store import DynamoStore
+from bellhop.adapters.aws.store import DynamoStore, S3Blobs
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.logs import Log, configure
 from bellhop.runtime.aws.metrics import PENDING, Metrics
 from bellhop.runtime.cloud import resources as cloud
-from bellhop.runtime.cloud.environment import (
+from bellhop.runtime.cloud.resources import (
     by_inbox,
     decoded,
     given,
@@ -53,7 +52,6 @@ class Resources(cloud.Resources, frozen=True, kw_only=True):
     kms_key: str = ""
 
     def begin(self) -> None:
-        """Begin an event."""
         self.metrics.begin()
 
     def report_pending(self, age: timedelta) -> None:
@@ -71,9 +69,9 @@ class Resources(cloud.Resources, frozen=True, kw_only=True):
             self.metrics.count_refusal()
 
     def end(self) -> None:
-        """Write what is at hand when an event is done: nobody may be there to do it later."""
+        """Write buffered entries and metrics at the end of an event: there may be no later one."""
         super().end()
-        self.metrics.tell()
+        self.metrics.publish()
 
 
 def from_environment() -> Resources:
@@ -89,11 +87,11 @@ def open_resources(
     log: Log,
     *,
     reach: AddressPolicy = PUBLIC,
-    tells: bool = True,
+    logs: bool = True,
 ) -> Resources:
-    """Put an installation together; the key is read, and nothing else is asked for.
+    """Open an installation; only the sealing key is requested.
 
-    If it `tells`, the ledger's lines are logged, too, and written when the work at hand is done.
+    If it `logs`, entries of the event log are logged, too, and stored when the event ends.
 
     Raises:
         InvalidError: a variable is missing or cannot be used, or the key is none.
@@ -109,8 +107,8 @@ def open_resources(
     )
     records = cloud.records_over(store, blobs, opens, settings)
     metrics = Metrics(table, log)
-    if tells:
-        cloud.tell(records, settings, log, metrics.count)
+    if logs:
+        cloud.log_entries(records, settings, log, metrics.count)
     urls = by_inbox(environment, "BELLHOP_QUEUES", "URL")
     firsts = {url: inbox for inbox, url in reversed([*urls.items()])}
     queue = partial(

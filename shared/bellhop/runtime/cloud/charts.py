@@ -1,4 +1,4 @@
-"""What the function `charts` has beyond others: Helm, kubectl, and a cache of archives in `/tmp`.
+"""The tools of the function `charts`: Helm, kubectl, and a cache of archives in `/tmp`.
 
 Terraform sets the environment that is read here:
 
@@ -17,7 +17,7 @@ from bellhop.adapters.kustomize.kustomizations import KubectlKustomizations
 from bellhop.adapters.programs.program import HELM, KUBECTL, Program
 from bellhop.ports.tools import Tools
 from bellhop.runtime import helm as charts
-from bellhop.runtime.cloud.files import LateDownloads
+from bellhop.runtime.cloud.reconciler import LateDownloads
 from bellhop.runtime.cloud.resources import Resources
 
 _MOST_BYTES = 64 << 20
@@ -25,7 +25,7 @@ _MOST_BYTES = 64 << 20
 
 
 def tools(here: Resources, environ: Mapping[str, str] = os.environ) -> Tools:
-    """Return what the function deploys charts and kustomizations with."""
+    """Return the tools that deploy charts and kustomizations."""
     for program in (HELM, KUBECTL):
         _make_executable(program, environ)
     folder, clock = Path(tempfile.gettempdir()) / "charts", here.records.clock

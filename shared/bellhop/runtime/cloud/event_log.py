@@ -1,4 +1,4 @@
-"""The ledger, told to the log as well: one line for each decision, where people look for them.
+"""The event log, written to the function's log as well: one line for each decision.
 
 Each line has severity, message, time, what, cluster and object, and what is known of trace, ms,
 detail, source, trigger, profile, and how long ago the cluster noticed. `read_line` reads it back.
@@ -12,8 +12,7 @@ from typing import Any
 
 from bellhop.logs import Log
 from bellhop.ports.store import Store
-from bellhop.state.event_log import Bounds, EventLog
-from bellhop.state.record import Entry
+from bellhop.state.event_log import Bounds, Entry, EventLog
 
 SENTENCES = {
     "rang": "An object changed",
@@ -32,7 +31,7 @@ SENTENCES = {
     "removed": "Removed a profile",
     "failed": "A step failed",
 }
-"""What a line says, by what happened."""
+"""The message of a line, by its event."""
 
 COUNTED: Mapping[str, str] = {
     "rang": "Events",
@@ -53,7 +52,7 @@ _BEFORE = ("severity", "message", "time")
 
 
 class LoggedEventLog(EventLog):
-    """A ledger whose lines are logged when they are noted, whatever becomes of the store."""
+    """An event log whose entries are logged when they are noted, even if the store fails."""
 
     def __init__(
         self,
@@ -68,8 +67,8 @@ class LoggedEventLog(EventLog):
 
     def note(self, entry: Entry) -> None:
         """Add a line, log it, and have it counted if somebody counts."""
-        told = self._log.warning if entry.what == "failed" else self._log.info
-        told(SENTENCES.get(entry.what, entry.what), **_fields(entry))
+        write = self._log.warning if entry.what == "failed" else self._log.info
+        write(SENTENCES.get(entry.what, entry.what), **_fields(entry))
         if self._tally:
             self._tally(entry)
         super().note(entry)
@@ -103,17 +102,17 @@ def _fields(entry: Entry) -> dict[str, Any]:
 
 
 def read_line(line: Mapping[str, Any], at: datetime, stage: str) -> Entry | None:
-    """Read a line of ours as an entry; None for what tells of no decision and no trouble.
+    """Read a line of ours as an entry; None if it is neither a decision nor an error.
 
-    What is no decision has its severity for what happened: a warning, or an error.
+    The event of an entry that is no decision is its severity: a warning, or an error.
     """
     if line.get("what"):
         return _decision(line, at)
     if line.get("severity") == "INFO":
         return None
     rest = {name: value for name, value in line.items() if name not in (*_BEFORE, "stack_trace")}
-    told = "".join(f", {name}: {value}" for name, value in rest.items() if name != "cluster")
-    said = f"{line.get('message', '')}{told}"
+    fields = "".join(f", {name}: {value}" for name, value in rest.items() if name != "cluster")
+    said = f"{line.get('message', '')}{fields}"
     cluster = str(line.get("cluster") or "")
     return trouble(at, stage, str(line["severity"]).lower(), said, cluster)
 

@@ -1,4 +1,4 @@
-"""HTTP requests for the ingest stage, as any cloud's front hands them over."""
+"""HTTP requests for the ingest stage, in a form common to all clouds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Call(Struct, frozen=True):
 
 
 class Answer(NamedTuple):
-    """What a front sends back."""
+    """An HTTP response, for a cloud to send."""
 
     status: int
     body: str
@@ -62,7 +62,7 @@ class IngestHandler:
     def hear(self, call: Call) -> Answer:
         """Answer one request that the cloud let in, since it is its own: an event of the cloud's.
 
-        The path says for which cluster it counts; the token in it was judged before it came here.
+        The path says for which cluster it counts; the cloud verified the token in it.
         """
         return _answer(self._reply(call, _hear, ours=True))
 
@@ -76,8 +76,8 @@ class IngestHandler:
             return _unready(error)
         if not ours and not _may_send(here, call.address):
             here.log.warning("Refused an address", cluster=found.cluster, address=call.address)
-            told = {"code": DeniedError.code, "message": "no events are taken from this address"}
-            return _end(here, Response(403, {"error": told}))
+            refused = {"code": DeniedError.code, "message": "no events are taken from this address"}
+            return _end(here, Response(403, {"error": refused}))
         reply = respond(stage, call, found)
         if reply.status >= _REFUSED:
             here.log.warning(
@@ -98,21 +98,21 @@ def _end(here: Resources, reply: Response) -> Response:
 
 
 def _respond(stage: Ingest, call: Call, who: Caller) -> Response:
-    """Let a sender in before anything of what it brings is read."""
+    """Authenticate a sender before its body is read."""
     gate = stage.admit(who)
     if isinstance(gate, Response):
         return gate
-    brought = _brought(stage, call, who)
-    return brought if isinstance(brought, Response) else stage.respond(brought, gate)
+    request = _read_request(stage, call, who)
+    return request if isinstance(request, Response) else stage.respond(request, gate)
 
 
 def _hear(stage: Ingest, call: Call, who: Caller) -> Response:
-    brought = _brought(stage, call, who)
-    return brought if isinstance(brought, Response) else stage.hear(brought)
+    request = _read_request(stage, call, who)
+    return request if isinstance(request, Response) else stage.hear(request)
 
 
-def _brought(stage: Ingest, call: Call, who: Caller) -> Request | Response:
-    """Read what a request brings, or say why that cannot be."""
+def _read_request(stage: Ingest, call: Call, who: Caller) -> Request | Response:
+    """Read a request, or return why it cannot be read."""
     if call.length > stage.body_limit:
         return too_large(call.length, stage.body_limit)
     media, sent = call.headers.get("content-type", ""), call.headers.get("date", "")
@@ -121,7 +121,7 @@ def _brought(stage: Ingest, call: Call, who: Caller) -> Request | Response:
     except ValueError:
         text = "cannot read the request's body as the cloud hands it over; send it again"
         return Response(_REFUSED, {"error": {"code": InvalidError.code, "message": text}})
-    return who.brings(body, media, sent, attributes(call.headers))
+    return who.make_request(body, media, sent, attributes(call.headers))
 
 
 def _answer(reply: Response) -> Answer:
@@ -135,16 +135,16 @@ def _may_send(here: Resources, address: str) -> bool:
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
-        # Nobody knows from where it comes.
+        # The sender's address is unknown.
         return False
     return any(found in each for each in here.ingest_allow)
 
 
 def _unready(error: Exception) -> Response:
-    """Send a sender away where the installation cannot be opened; it tells all of it again."""
+    """Return a response after which a sender tries again: the installation cannot be opened."""
     if isinstance(error, TemporaryError):
         Log().warning("Cannot open the installation yet", error=str(error))
     else:
         Log().error("Cannot open the installation", error)
-    told = {"code": "Temporary", "message": "Bellhop is not ready; send it again"}
-    return Response(503, {"error": told}, {"Retry-After": "1"})
+    error_body = {"code": "Temporary", "message": "Bellhop is not ready; send it again"}
+    return Response(503, {"error": error_body}, {"Retry-After": "1"})

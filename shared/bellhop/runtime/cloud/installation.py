@@ -1,13 +1,12 @@
-"""The whole installation, for what registers clusters anew and resumes declarations."""
+"""The whole installation, for renewals of registrations and for abandoned declarations."""
 
 from __future__ import annotations
 
 from bellhop.catalog.cache import Catalogs
 from bellhop.declarations.apply import ManifestWriter
-from bellhop.installation.installation import Inbound, Installation, Worker
-from bellhop.installation.process import Ticking
-from bellhop.ports.access import Access
-from bellhop.ports.secrets import Secrets
+from bellhop.installation import Inbound, Installation, Ticking, Worker
+from bellhop.ports.kube import Access
+from bellhop.ports.store import Secrets
 from bellhop.runtime.cloud.resources import Resources
 
 FUNCTIONS = Worker(

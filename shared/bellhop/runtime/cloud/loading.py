@@ -1,7 +1,7 @@
-"""Loads the modules of a function, and lets nobody look for garbage among them.
+"""Load the modules of a function without garbage collection.
 
-Python's collector goes through what there is each time so many more objects were made. What modules
-make stays as long as the process: a tenth of a cold start went into finding that out.
+Python's collector visits all objects whenever a number of new ones was made. Objects of modules
+stay as long as the process: visiting them took a tenth of a cold start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clusters that a cloud manages: reached as whoever calls, by kubeconfigs that nobody stores."""
+"""Clusters that a cloud manages: called with the caller's identity, by unstored kubeconfigs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from bellhop.clusters.kubeconfig import Kubeconfig
-from bellhop.ports.secrets import Secrets
-from bellhop.state.record import Cluster
+from bellhop.ports.store import Secrets
+from bellhop.state.cluster import Cluster
 from bellhop.state.records import Records
 
 _PREFIX = "kubeconfig/"
@@ -36,8 +36,8 @@ class Clusters(Protocol[_Name_contra]):
 class MadeKubeconfigs(Generic[_Name]):
     """A secret store that makes the kubeconfigs of managed clusters, and asks another for the rest.
 
-    It stands where the secret store stands, so that access to clusters knows of kubeconfigs alone.
-    `managed` tells what its cloud calls the cluster `namespace/name`; None if it has no such name.
+    It takes the place of the secret store, so that access to clusters only knows kubeconfigs.
+    `managed` returns the cloud's name of the cluster `namespace/name`; None if it has none.
     """
 
     def __init__(
@@ -48,12 +48,6 @@ class MadeKubeconfigs(Generic[_Name]):
         self._managed = managed
 
     def read(self, name: str) -> bytes:
-        """Read a secret, or make it.
-
-        Raises:
-            MissingError: there is none of that name, or no such cluster.
-            InvalidError: what the record has is no name of a cluster in this cloud.
-        """
         managed = self._managed(name.removeprefix(_PREFIX)) if name.startswith(_PREFIX) else None
         if managed is None:
             return self._behind.read(name)
@@ -66,22 +60,19 @@ class MadeKubeconfigs(Generic[_Name]):
             self._clusters.refused(managed, token)
 
     def put(self, name: str, value: bytes) -> None:
-        """Write a secret, new or over an older one, whole or not at all."""
         self._behind.put(name, value)
 
     def delete(self, name: str) -> None:
-        """Forget a secret, with all its older values; one that is not there is fine."""
         self._behind.delete(name)
 
     def names(self, prefix: str = "") -> Iterator[str]:
-        """Yield the names that start with `prefix`, in order; what is made has none."""
         return self._behind.names(prefix)
 
 
 def managed_in(
     records: Records, name_of: Callable[[Cluster], _Name]
 ) -> Callable[[str], _Name | None]:
-    """Return what tells how its cloud calls a cluster, by the cluster's record."""
+    """Return a function from a cluster's name to its name in the cloud, by its record."""
 
     def managed(cluster: str) -> _Name | None:
         kept = records.clusters.get(cluster)

@@ -1,34 +1,121 @@
-"""What a function works with: an installation's records and queues, whatever they lie on."""
+"""The resources of a function: records and queues of any cloud, as Terraform has set them."""
 
 from __future__ import annotations
 
+import base64
+import ipaddress
+import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, TypeAlias
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from bellhop.adapters.local.clock import SystemClock
-from bellhop.core.address_policy import PUBLIC, AddressPolicy
+from bellhop.core.address_policy import LOCAL, PUBLIC, AddressPolicy
+from bellhop.errors import InvalidError
 from bellhop.logs import Log
-from bellhop.ports.blobs import Blobs
 from bellhop.ports.queue import DeadLetters, Queue, Watched
-from bellhop.ports.store import Store
-from bellhop.runtime.cloud.environment import Range
+from bellhop.ports.store import Blobs, Store
 from bellhop.runtime.cloud.event_log import LoggedEventLog
 from bellhop.settings import Settings
-from bellhop.state.event_log import Bounds
-from bellhop.state.messages import Publisher
-from bellhop.state.record import Entry
+from bellhop.state.event_log import Bounds, Entry
+from bellhop.state.messages import CHARTS, INBOXES, Publisher
 from bellhop.state.records import Records
 from bellhop.state.sealer import Sealer
+
+KEY_BYTES = 32
+
+Range: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def given(environment: Mapping[str, str], name: str) -> str:
+    """Return a variable that must be there.
+
+    Raises:
+        InvalidError: it is not set, or empty.
+    """
+    if not environment.get(name):
+        raise InvalidError(f"cannot start: the variable {name} is not set; apply Terraform again")
+    return environment[name]
+
+
+def by_inbox(environment: Mapping[str, str], name: str, what: str) -> Mapping[str, str]:
+    """Read a variable that has one of `what` for each inbox, as JSON.
+
+    Raises:
+        InvalidError: it is no such thing, or leaves out an inbox.
+    """
+    try:
+        found = dict(json.loads(given(environment, name)))
+    except (TypeError, ValueError) as error:
+        raise InvalidError(
+            f"cannot start: the variable {name} is not a JSON object of inboxes and {what}s"
+        ) from error
+    missing = ", ".join(sorted(INBOXES.keys() - found))
+    if missing:
+        raise InvalidError(f"cannot start: the variable {name} has no {what} for {missing}")
+    there = [*INBOXES, *({CHARTS} & found.keys())]
+    return {inbox: str(found[inbox]) for inbox in there}
+
+
+def ranges(environment: Mapping[str, str], name: str) -> tuple[Range, ...]:
+    """Read a variable that has ranges of addresses with commas between; none if it is not set.
+
+    Raises:
+        InvalidError: something of it is no such range.
+    """
+    texts = [each.strip() for each in environment.get(name, "").split(",") if each.strip()]
+    try:
+        return tuple(ipaddress.ip_network(each) for each in texts)
+    except ValueError as error:
+        raise InvalidError(
+            f"cannot start: the variable {name} has something that is not a range of"
+            " addresses, such as 203.0.113.0/24"
+        ) from error
+
+
+def sealer(read: Callable[[str], bytes], secret: str, of_ingest: str) -> Sealer:
+    """Make what opens records, by the keys in secrets that `read` reads by their names.
+
+    Raises:
+        InvalidError: what one of them has is no key.
+    """
+    return Sealer(*(_key(read(name), name) for name in (secret, of_ingest) if name))
+
+
+def _key(content: bytes, secret: str) -> bytes:
+    """Read the content of a secret as a key: 32 bytes, or those in base64."""
+    key = content if len(content) == KEY_BYTES else decoded(content)
+    if len(key) != KEY_BYTES:
+        raise InvalidError(
+            f"cannot use the secret '{secret}' as sealing key: it has {len(content)} bytes, not"
+            f" {KEY_BYTES}; give back the value this installation was made with"
+        )
+    return key
+
+
+def decoded(text: bytes | str) -> bytes:
+    """Decode base64; nothing comes of what is none."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
+
+
+def reach_where(endpoint: str) -> AddressPolicy:
+    """Say how far calls may go: where the cloud itself is on loopback, so are clusters."""
+    host = urlsplit(endpoint).hostname or ""
+    return LOCAL if host and PUBLIC.refusal(host) and not LOCAL.refusal(host) else PUBLIC
+
 
 ATTENTION = "Something needs attention"
 """The line of an alert, which Google Cloud's metric counts."""
 
 
 class CloudQueue(Queue, DeadLetters, Watched, Protocol):
-    """An inbox as those see it who publish into it, and those who look after it."""
+    """An inbox as a port for publishing, for dead letters and for its backlog."""
 
 
 class Resources(Struct, frozen=True, kw_only=True):
@@ -72,7 +159,7 @@ class Resources(Struct, frozen=True, kw_only=True):
         """Count a request that was refused, where nobody else does."""
 
     def end(self) -> None:
-        """Write what is at hand when an event is done: nobody may be there to do it later."""
+        """Write buffered entries at the end of an event: there may be no later one."""
         if lost := self.records.ledger.flush():
             self.log.warning("Lost lines of the event log: the store did not take them", lines=lost)
 
@@ -82,10 +169,10 @@ def records_over(store: Store, blobs: Blobs, sealer: Sealer, settings: Settings)
     return Records(store, blobs, sealer, SystemClock(), _bounds(settings))
 
 
-def tell(
+def log_entries(
     records: Records, settings: Settings, log: Log, count: Callable[[Entry], None] | None = None
 ) -> None:
-    """Have the ledger's lines logged, too, and written when the work at hand is done."""
+    """Have entries of the event log logged, too, and stored when the event ends."""
     records.ledger = LoggedEventLog(records.store, _bounds(settings), log, count)
     records.ledger.gather()
 

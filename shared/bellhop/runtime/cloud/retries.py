@@ -41,7 +41,7 @@ def _record(delivery: Delivery, result: Result, here: Resources) -> None:
 def begin(here: Resources, delivery: Delivery) -> GivenUp | None:
     """Record that a message is begun of which several workers reported nothing.
 
-    Return that it is given up, if as many began it as there may be attempts.
+    Return that it is dead-lettered, if as many began it as there may be attempts.
     """
     if delivery.deliveries <= FEW:
         return None

@@ -13,15 +13,38 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from bellhop.adapters.local.database import Database
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.logs import Log
-from bellhop.ports.queue import Delivery, GivenUp
-from bellhop.runtime.embedded.observer import Observer
+from bellhop.ports.queue import Delivery, GivenUp, Result
 from bellhop.state.consumer import Inbox
+from bellhop.state.event_log import Entry
+
+
+class Scraping(NamedTuple):
+    """The address of the metrics, and the labels that they may have: cluster, profile."""
+
+    host: str
+    port: int
+    labels: Collection[str] = ()
+
+
+class Observer:
+    """Ignores everything; used by many threads at once."""
+
+    def noted(self, entry: Entry) -> None:
+        """Observe a line of the event log."""
+
+    def answered(self, status: int) -> None:
+        """Observe an answer to a sender, by its HTTP status."""
+
+    def settled(self, queue: str, result: Result) -> None:
+        """Observe the result of a message."""
+
 
 _BATCH = 50
 _NOW = timedelta(0)
@@ -96,7 +119,7 @@ class Consumer:
     def _ready(self) -> tuple[Collection[str], float | None]:
         with self._lock:
             free = [name for name, count in self._free.items() if count]
-        # All are in one file, so that any of them can tell.
+        # All are in one file: any queue can answer for the others.
         return next(iter(self._sources.values())).queue.ready(free)
 
     def _begin(self, name: str) -> bool:

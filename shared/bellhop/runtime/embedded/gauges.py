@@ -14,20 +14,82 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from bellhop import __version__
-from bellhop.diagnosis.overview import health, standing
+from bellhop.core.identity import profile_shown
+from bellhop.diagnosis.cluster_status import display_state, read_health
+from bellhop.diagnosis.profile_status import read_statuses
+from bellhop.installation import Installation
 from bellhop.logs import Log
-from bellhop.runtime.embedded.fleet_metrics import clusters_by_name, profiles_by_name
 from bellhop.runtime.embedded.state import BACKUP, Embedded, room
+from bellhop.state.profile import Profile
+
+_T = TypeVar("_T")
+
+MOST_NAMES = 1000
+"""Values of a label that are exported."""
+
+
+def clusters_by_name(here: Installation) -> Sequence[Metric]:
+    """Return the state of each cluster, and when its credentials expire."""
+    info = GaugeMetricFamily(
+        "bellhop_cluster_info",
+        "Each cluster with its state; always 1.",
+        labels=["cluster", "state", "kubernetes"],
+    )
+    expiry = GaugeMetricFamily(
+        "bellhop_cluster_credentials_expiry_timestamp_seconds",
+        "When the credentials of a cluster expire; absent if they do not.",
+        labels=["cluster"],
+    )
+    named, left_out = _first({each.key: each for each in here.records.clusters.all()})
+    for key, cluster in named:
+        found = read_health(here, key)
+        info.add_metric([key, display_state(here, cluster, found)[0], cluster.kubernetes], 1)
+        if found.ends_at:
+            expiry.add_metric([key], found.ends_at.timestamp())
+    return [info, expiry, _left_out_metric("cluster", left_out)]
+
+
+def profiles_by_name(here: Installation) -> Sequence[Metric]:
+    """Return the status of each profile, and the number of clusters that it selects."""
+    status = GaugeMetricFamily(
+        "bellhop_profile_status",
+        "Each profile with its status; the value is the number of its clusters.",
+        labels=["profile", "status"],
+    )
+    named, left_out = _first({_name(each.profile): each for each in read_statuses(here)})
+    for name, each in named:
+        status.add_metric([name, each.state], len(each.profile.destinations))
+    return [status, _left_out_metric("profile", left_out)]
+
+
+def _name(profile: Profile) -> str:
+    return f"ClusterProfile/{profile.title}" if profile.title else profile_shown(profile.name)
+
+
+def _first(found: dict[str, _T]) -> tuple[Iterable[tuple[str, _T]], int]:
+    """Return as many as are exported, by name, and how many are left out."""
+    named = sorted(found.items(), key=lambda each: each[0])
+    return named[:MOST_NAMES], max(0, len(named) - MOST_NAMES)
+
+
+def _left_out_metric(label: str, count: int) -> Metric:
+    return GaugeMetricFamily(
+        f"bellhop_{label}s_left_out",
+        f"Names beyond the first thousand, which the label `{label}` leaves out.",
+        value=count,
+    )
+
 
 STATES = ("Healthy", "Paused", "Silent", "Unauthorized", "Down", "Unknown")
 """The states of a cluster that `bellhop status` shows."""
@@ -112,14 +174,14 @@ class Gauges(Collector):
         """Yield what could be read in time, and which parts could."""
         asked = {part.name: part.ask(self._pool) for part in self._parts}
         done, _ = wait(asked.values(), self._patience)
-        success = _labelled("collector_success", "Whether a part was read in time.", "part")
+        success = _label("collector_success", "Whether a part was read in time.", "part")
         for name, future in asked.items():
             good = future in done and future.exception() is None
             success.add_metric([name], good)
             if good:
                 yield from future.result()
         yield success
-        version = _labelled("build_info", "The version of Bellhop.", "version")
+        version = _label("build_info", "The version of Bellhop.", "version")
         version.add_metric([__version__], 1)
         yield version
 
@@ -128,11 +190,11 @@ class Gauges(Collector):
     def _read_clusters(self) -> Sequence[Metric]:
         here, states, ends = self._here, Counter[str](), list[float]()
         for each in here.records.clusters.all():
-            found = health(here, each.key)
-            states[standing(here, each, found)[0]] += 1
+            found = read_health(here, each.key)
+            states[display_state(here, each, found)[0]] += 1
             if found.ends_at:
                 ends.append(found.ends_at.timestamp())
-        clusters = _labelled("clusters", "Registered clusters, by state.", "state")
+        clusters = _label("clusters", "Registered clusters, by state.", "state")
         for state in (*STATES, *(states.keys() - set(STATES))):
             clusters.add_metric([state], states[state])
         credentials = GaugeMetricFamily(
@@ -145,12 +207,10 @@ class Gauges(Collector):
 
     def _read_queues(self) -> Sequence[Metric]:
         now = self._here.records.clock.now()
-        waiting = _labelled("messages_waiting", "Messages that are due and wait.", "queue")
-        flight = _labelled("messages_in_flight", "Messages that are being worked on.", "queue")
-        oldest = _labelled("oldest_message_age_seconds", "Age of the oldest due message.", "queue")
-        dead = _labelled(
-            "dead_letters", "Messages that were dead-lettered and not handled.", "queue"
-        )
+        waiting = _label("messages_waiting", "Messages that are due and wait.", "queue")
+        flight = _label("messages_in_flight", "Messages that are being worked on.", "queue")
+        oldest = _label("oldest_message_age_seconds", "Age of the oldest due message.", "queue")
+        dead = _label("dead_letters", "Messages that were dead-lettered and not handled.", "queue")
         for name, queue in self._queues.items():
             backlog = queue.backlog()
             waiting.add_metric([name], backlog.waiting)
@@ -160,7 +220,7 @@ class Gauges(Collector):
         return [waiting, flight, oldest, dead]
 
     def _read_timers(self) -> Sequence[Metric]:
-        now, pulse = self._here.records.clock.now(), self._here.records.pulses.get()
+        now, heartbeat = self._here.records.clock.now(), self._here.records.pulses.get()
         late = [
             each.item.value["at"]
             for each in self._here.records.timers.due(now - LATE, limit=_MOST_TIMERS)
@@ -177,7 +237,7 @@ class Gauges(Collector):
             _gauge(
                 "heartbeat_timestamp_seconds",
                 "When the schedule last wrote to the store, twice a minute.",
-                pulse.at.timestamp() if pulse else 0,
+                heartbeat.at.timestamp() if heartbeat else 0,
             ),
         ]
 
@@ -188,14 +248,14 @@ class Gauges(Collector):
             for each in records.holds.all()
             if each.held_at
         )
-        held = _labelled("held_deletions", "Deletions that wait to be confirmed.", "cause")
+        held = _label("held_deletions", "Deletions that wait to be confirmed.", "cause")
         held.add_metric(["events"], objects)
         held.add_metric(["change"], sum(each.value.addons for each in records.removals.all()))
         return [held]
 
     def _read_disk(self) -> Sequence[Metric]:
         disk = room(self._state)
-        files = _labelled(
+        files = _label(
             "database_size_bytes", "Size of a database with its write-ahead log.", "file"
         )
         for name in ("store.db", "queue.db"):
@@ -206,14 +266,14 @@ class Gauges(Collector):
             _gauge(
                 "backup_timestamp_seconds",
                 "When `bellhop backup` last wrote a backup; 0 if it never did.",
-                _written_at(self._state / BACKUP),
+                _write_time(self._state / BACKUP),
             ),
             _gauge("disk_free_bytes", "Free space where the state folder is.", disk.free),
             _gauge("disk_size_bytes", "Size of the disk where the state folder is.", disk.size),
         ]
 
 
-def _written_at(path: Path) -> float:
+def _write_time(path: Path) -> float:
     """Return when a file was written, 0 for none."""
     try:
         return path.stat().st_mtime
@@ -225,7 +285,7 @@ def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"bellhop_{name}", text, value=value)
 
 
-def _labelled(name: str, text: str, label: str) -> GaugeMetricFamily:
+def _label(name: str, text: str, label: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"bellhop_{name}", text, labels=[label])
 
 

@@ -1,6 +1,6 @@
-"""The HTTP front of the embedded mode: a WSGI app that hands requests to the ingest stage.
+"""HTTP of the embedded mode: a WSGI app that passes requests to the ingest stage.
 
-It is wiring alone, and needs no framework: one took longer to load than all the rest of ingest.
+It needs no framework: one took longer to load than all the rest of ingest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bellhop.ingest.handler import Ingest
 from bellhop.ingest.http import Caller, Response, caller, too_large
 from bellhop.ingest.senders import Visitor
 from bellhop.rendering.cloud_events import attributes
-from bellhop.runtime.embedded.observer import Observer
+from bellhop.runtime.embedded.consumer import Observer
 
 _LET_IN = "bellhop.let-in"
 _HEALTH = "/healthz"
@@ -23,9 +23,9 @@ _HEADER = "HTTP_"
 
 
 class Front:
-    """The app, and its own guard: our server asks whom to let in before it reads a body.
+    """The app with its own guard: our server asks it to admit a request before it reads the body.
 
-    Other servers know no such question; the app then asks it by itself.
+    For other servers the app asks itself.
     """
 
     def __init__(self, stage: Ingest, observer: Observer | None = None) -> None:
@@ -71,7 +71,7 @@ class Front:
         who, headers, gate = environ[_LET_IN]
         body = environ["wsgi.input"].read(_length(environ))
         media, sent = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_DATE", "")
-        request = who.brings(body, media, sent, attributes(headers))
+        request = who.make_request(body, media, sent, attributes(headers))
         reply = self._stage.respond(request, gate)
         self._observer.answered(reply.status)
         return _answer(reply)

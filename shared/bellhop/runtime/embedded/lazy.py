@@ -1,4 +1,4 @@
-"""What is made when it is first asked for something: a command loads only what it needs.
+"""Lazy imports: a command loads and makes only what it uses.
 
 `bellhop get clusters` needs neither the Kubernetes client nor the types of what users declare,
 and loading these takes longer than all else that it does.
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from bellhop.catalog.cache import Catalogs
     from bellhop.declarations.apply import ManifestWriter
     from bellhop.logs import Log
-    from bellhop.ports.access import Access
     from bellhop.ports.charts import Helm
     from bellhop.ports.clock import Clock
+    from bellhop.ports.kube import Access
     from bellhop.ports.queue import Queue
-    from bellhop.ports.secrets import Secrets
+    from bellhop.ports.store import Secrets
     from bellhop.ports.tools import Tools
+    from bellhop.runtime.embedded.consumer import Scraping
     from bellhop.runtime.embedded.metrics import Exporter
-    from bellhop.runtime.embedded.observer import Scraping
     from bellhop.runtime.embedded.state import Embedded
     from bellhop.settings import Settings
     from bellhop.state.messages import Publisher
@@ -43,7 +43,6 @@ class Make(Protocol):
 
 
 def at_once(make: Callable[[], T]) -> T:
-    """Return what `make` returns."""
     return make()
 
 
@@ -68,22 +67,21 @@ class _Late:
 # What takes long to load ------------------------------------------------------------------------
 
 
-def vault(state: Path, key: bytes, *, still: bool) -> Secrets:
+def vault(state: Path, key: bytes, records: Records, *, still: bool) -> Secrets:
     """Make the secrets of a state folder, or what reads them if it is to be left as it is."""
     from bellhop.adapters.local.secrets import FileSecrets
+    from bellhop.runtime.embedded.own_account import with_own_account
 
-    return FileSecrets(state / "secrets", key, still=still)
+    return with_own_account(FileSecrets(state / "secrets", key, still=still), records)
 
 
 def catalogs(records: Records) -> Catalogs:
-    """Make what reads the catalog."""
     from bellhop.catalog.cache import Catalogs
 
     return Catalogs(records)
 
 
 def publisher(queues: Mapping[str, Queue]) -> Publisher:
-    """Make what publishes messages."""
     from bellhop.state.messages import Publisher
 
     return Publisher(queues)

@@ -1,4 +1,4 @@
-"""What `serve` does, counted and measured for Prometheus, under the names that clouds have for it.
+"""Prometheus metrics of `serve`, under the names that clouds have for them.
 
 It is loaded only where `--metrics` asks for it. No label has the name of a cluster or an object,
 unless `--metrics-labels` asks for it: a scrape needs no login. Their number is bounded then.
@@ -6,23 +6,67 @@ unless `--metrics-labels` asks for it: a scrape needs no login. Their number is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
 
 from bellhop.adapters.local.status_server import StatusServer
 from bellhop.logs import Log
 from bellhop.ports.queue import Again, Done, GivenUp, Result
 from bellhop.runtime.cloud.event_log import SENTENCES, counted
+from bellhop.runtime.embedded.consumer import Observer, Scraping
 from bellhop.runtime.embedded.gauges import Gauges
-from bellhop.runtime.embedded.observer import Observer, Scraping
-from bellhop.runtime.embedded.old_names import WithOldNames
 from bellhop.runtime.embedded.state import Embedded
 from bellhop.state.consumer import WAITS
-from bellhop.state.record import Entry
+from bellhop.state.event_log import Entry
+
+OLD_NAMES: Mapping[str, str] = {
+    "bellhop_match_changes": "bellhop_matched",
+    "bellhop_profile_deployments": "bellhop_applied",
+    "bellhop_failed_steps": "bellhop_failed",
+    "bellhop_missed_events": "bellhop_misses",
+    "bellhop_deletion_guard_holds": "bellhop_held",
+    "bellhop_profile_waits": "bellhop_waits",
+    "bellhop_deployment_latency_seconds": "bellhop_latency_seconds",
+    "bellhop_step_duration_seconds": "bellhop_step_seconds",
+    "bellhop_ingest_requests": "bellhop_requests",
+    "bellhop_oldest_message_age_seconds": "bellhop_oldest_message_seconds",
+    "bellhop_timer_longest_delay_seconds": "bellhop_oldest_timer_seconds",
+    "bellhop_database_size_bytes": "bellhop_file_bytes",
+}
+"""The old names by the new ones; those of counters without `_total`."""
+
+
+class WithOldNames(Collector):
+    """The metrics of a collector, those that were renamed under both names.
+
+    Rules and dashboards of users keep working for one release. `OLD_NAMES` goes with the next one.
+    """
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield each metric, and after it the one of its old name."""
+        for metric in self._collector.collect():
+            yield metric
+            if metric.name in OLD_NAMES:
+                yield _rename(metric, OLD_NAMES[metric.name])
+
+
+def _rename(metric: Metric, old: str) -> Metric:
+    suffix = "_total" if metric.type == "counter" else ""
+    copy = Metric(old, f"Old name of {metric.name}{suffix}.", metric.type)
+    copy.samples = [
+        each._replace(name=each.name.replace(metric.name, old, 1)) for each in metric.samples
+    ]
+    return copy
+
 
 HELP: Mapping[str, str] = {
     "Events": "Objects that clusters reported as changed or deleted.",
@@ -152,7 +196,6 @@ class Exporter:
 
     @property
     def port(self) -> int:
-        """Return the port that is listened on."""
         return self._server.port
 
     def stop(self) -> None:

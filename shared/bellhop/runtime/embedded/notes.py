@@ -1,4 +1,4 @@
-"""Writes the ledger's lines, of all threads together, a moment after they were noted."""
+"""Write entries of the event log, of all threads together, a moment after they were noted."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ _BETWEEN_TRIMS = 60.0
 class Notes:
     """A thread that sleeps while nothing is noted."""
 
-    def __init__(self, ledger: EventLog, clock: Clock, log: Log) -> None:
-        self._ledger = ledger
+    def __init__(self, event_log: EventLog, clock: Clock, log: Log) -> None:
+        self._event_log = event_log
         self._clock = clock
         self._log = log
-        self._gathered = ledger.gather()
+        self._gathered = event_log.gather()
         self._stopping = threading.Event()
         self._trimmed_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="notes")
 
     def start(self) -> None:
-        """Begin to write."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what is at hand, and end."""
+        """Write buffered entries, and end."""
         self._stopping.set()
         self._gathered.set()
         self._thread.join()
@@ -46,11 +45,11 @@ class Notes:
             self._gathered.clear()
             try:
                 self._write()
-            except Exception as error:  # noqa: BLE001 - telling outlives whatever it meets
+            except Exception as error:  # noqa: BLE001 - the thread outlives any error
                 self._log.error("Failed to write the event log", error)
 
     def _write(self) -> None:
-        lost = self._ledger.flush()
+        lost = self._event_log.flush()
         if lost:
             self._log.warning(
                 "Lost lines of the event log: the store did not take them", lines=lost
@@ -58,6 +57,6 @@ class Notes:
         if time.monotonic() - self._trimmed_at > _BETWEEN_TRIMS:
             self._trimmed_at = time.monotonic()
             try:
-                self._ledger.trim(self._clock.now())
+                self._event_log.trim(self._clock.now())
             except BellhopError as error:
                 self._log.warning("Could not trim the event log", error=str(error))

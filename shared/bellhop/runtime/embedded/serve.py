@@ -7,8 +7,9 @@ import json
 import os
 import secrets as entropy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,23 +18,26 @@ from msgspec.structs import replace
 
 from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server
-from bellhop.adapters.programs.home import remove_abandoned_homes
+from bellhop.adapters.programs.box import remove_abandoned_homes
 from bellhop.deploy.lease import Peers
 from bellhop.errors import MissingError
 from bellhop.ingest.handler import Ingest
-from bellhop.installation.installation import Inbound, Installation
+from bellhop.installation import Inbound, Installation
 from bellhop.logs import Log, configure
 from bellhop.runtime.embedded import lazy
+from bellhop.runtime.embedded.consumer import Observer, Scraping
 from bellhop.runtime.embedded.http import Front
-from bellhop.runtime.embedded.identity import ListenerIdentity
+from bellhop.runtime.embedded.lifecycle import (
+    StateFiles,
+    WarmUp,
+    resync_unbuffered,
+    stop_on_signals,
+    wait_for,
+)
 from bellhop.runtime.embedded.notes import Notes
-from bellhop.runtime.embedded.observer import Observer, Scraping
-from bellhop.runtime.embedded.resync import resync_unbuffered
-from bellhop.runtime.embedded.signals import stop_on_signals, wait_for
+from bellhop.runtime.embedded.own_cluster import registering
 from bellhop.runtime.embedded.state import Embedded, make_folder, only_one, open_state, room
-from bellhop.runtime.embedded.state_files import StateFiles
-from bellhop.runtime.embedded.upkeep import Upkeep
-from bellhop.runtime.embedded.warmup import WarmUp
+from bellhop.runtime.embedded.upkeep import Identity, ListenerIdentity, MountedIdentity, Upkeep
 from bellhop.runtime.embedded.workers import Workers, make_stages
 from bellhop.settings import Settings, read
 
@@ -47,19 +51,22 @@ _SWITCH_SECONDS = 0.0005
 and each time for as long where another thread computes."""
 
 
-def serve(
+def serve(  # noqa: PLR0913 - one parameter an option
     state: Path,
     *,
     host: str,
     port: int,
     advertise: str = "",
     metrics: Scraping | None = None,
+    own_cluster: str = "",
+    certificate: Path | None = None,
     announce: Callable[[str], None] = _keep_silent,
 ) -> None:
     """Serve from a state folder until SIGINT or SIGTERM; call `announce` with the URL when ready.
 
     `advertise` is the URL by which clusters reach us, where it is not the listener's own.
-    At `metrics` Prometheus may scrape over plain HTTP.
+    At `metrics` Prometheus may scrape over plain HTTP. As `own_cluster` the cluster of this pod is
+    registered. The listener has the `certificate` in a folder, or makes its own.
 
     Raises:
         BusyError: another process serves from this folder.
@@ -74,7 +81,11 @@ def serve(
     make_folder(state)
     with (
         only_one(state),
-        running(state, settings, log, host, port, advertise, metrics) as url,
+        running(
+            *(state, settings, log, host, port, advertise, metrics),
+            own_cluster=own_cluster,
+            certificate=certificate,
+        ) as url,
     ):
         # What was loaded until here stays for good. To look through it for garbage stopped every
         # thread for a twentieth of a second, now and then.
@@ -91,7 +102,7 @@ def serve(
 
 
 @contextmanager
-def running(
+def running(  # noqa: PLR0913 - one parameter an option
     state: Path,
     settings: Settings,
     log: Log,
@@ -99,6 +110,9 @@ def running(
     port: int,
     advertise: str = "",
     metrics: Scraping | None = None,
+    *,
+    own_cluster: str = "",
+    certificate: Path | None = None,
 ) -> Iterator[str]:
     """Run the embedded mode; yield the URL that clusters are to use.
 
@@ -119,19 +133,20 @@ def running(
             queue.release()
         remove_abandoned_homes()
         clock = embedded.installation.records.clock
-        identity = ListenerIdentity(state / "tls", _names(host, advertise), clock.now())
-        certificate, key = identity.certificate(clock.now())
+        identity = _identity(state, certificate, _names(host, advertise), clock.now())
+        issued, key = identity.certificate(clock.now())
         front = _front(embedded.installation, log, observer)
-        server = Server(front, host=host, port=port, certificate_pem=certificate, key_pem=key)
+        server = Server(front, host=host, port=port, certificate_pem=issued, key_pem=key)
         server.start()
         stack.callback(server.stop)
         resync_unbuffered(embedded.installation.records)
-        url = advertise.rstrip("/") or f"https://{_bracketed(host)}:{server.port}"
+        url = advertise.rstrip("/") or f"https://{_bracket(host)}:{server.port}"
         _write_address(state, url, identity.ca)
         # The address that was read when the state was opened is that of an earlier start.
         here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
         upkeep = Upkeep(clock, identity, server, log, partial(room, state))
-        stack.enter_context(_at_work(replace(embedded, installation=here), log, observer))
+        stack.enter_context(_work(replace(embedded, installation=here), log, observer))
+        stack.enter_context(registering(here, own_cluster, log))
         upkeep.start()
         stack.callback(upkeep.stop)
         # Nothing is taken in any more before anybody is waited for.
@@ -140,7 +155,7 @@ def running(
 
 
 @contextmanager
-def _at_work(embedded: Embedded, log: Log, observer: Observer) -> Iterator[None]:
+def _work(embedded: Embedded, log: Log, observer: Observer) -> Iterator[None]:
     """Run all stages and the schedule within the block, then finish what is in flight."""
     here = embedded.installation
     # Leases of a process that was killed name another one.
@@ -163,6 +178,14 @@ def _front(here: Installation, log: Log, observer: Observer | None = None) -> Fr
     return Front(Ingest(here.records, here.publisher, here.settings, log), observer)
 
 
+def _identity(
+    state: Path, certificate: Path | None, names: Sequence[str], now: datetime
+) -> Identity:
+    if certificate:
+        return MountedIdentity(certificate, now)
+    return ListenerIdentity(state / "tls", names, now)
+
+
 def _names(host: str, advertise: str) -> list[str]:
     names = {host, "localhost", "127.0.0.1"} - {"0.0.0.0", "::", ""}  # noqa: S104 - names nobody
     if advertise:
@@ -174,5 +197,5 @@ def _write_address(state: Path, url: str, authority: str) -> None:
     write_whole(state / "address.json", json.dumps({"url": url, "ca": authority}).encode())
 
 
-def _bracketed(host: str) -> str:
+def _bracket(host: str) -> str:
     return f"[{host}]" if ":" in host else host

@@ -28,18 +28,16 @@ from typing import IO, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.database import Database, Place, Still
 from bellhop.adapters.local.files import translated, write_whole
 from bellhop.adapters.local.queue import SqliteQueue
-from bellhop.adapters.local.queue_schema import SCHEMA
-from bellhop.adapters.local.store import SqliteStore
+from bellhop.adapters.local.queue_rows import SCHEMA
+from bellhop.adapters.local.store import FileBlobs, SqliteStore
 from bellhop.core.address_policy import LOCAL
-from bellhop.core.redaction import Redacted
+from bellhop.core.structs import Redacted
 from bellhop.errors import BellhopError, BusyError, InvalidError, MissingError
-from bellhop.installation.installation import Inbound, Installation
-from bellhop.installation.process import ProcessStatus, Room
+from bellhop.installation import Inbound, Installation, ProcessStatus, Room
 from bellhop.ports.clock import Clock
 from bellhop.runtime.embedded import lazy
 from bellhop.settings import Settings
@@ -76,7 +74,6 @@ class Embedded(Struct, frozen=True):
         return self.store.snapshot()
 
     def close(self) -> None:
-        """Let go of all files."""
         self.inboxes.close()
         self.store.close()
 
@@ -94,7 +91,7 @@ def open_state(
     clock = clock or SystemClock()
     make_folder(state)
     make = lazy.at_once if whole else lazy.late
-    return _opened_state(_Folder(state, _key(state)), settings, clock, make)
+    return _open_folder(_Folder(state, _key(state)), settings, clock, make)
 
 
 def require_state(state: Path) -> None:
@@ -105,7 +102,7 @@ def require_state(state: Path) -> None:
         DeniedError: it may not be read.
     """
     with translated(state):
-        there = (state / "store.db").exists() or _sealed(state)
+        there = (state / "store.db").exists() or _seal(state)
     if not there:
         raise MissingError(
             f"there is no state in '{state}': start `bellhop serve`, which makes it, or name"
@@ -123,18 +120,18 @@ def look_into(state: Path, settings: Settings, *, clock: Clock | None = None) ->
     """
     require_state(state)
     folder = _Folder(state, _key(state), still=True)
-    embedded = _opened_state(folder, settings, clock or SystemClock(), lazy.late)
+    embedded = _open_folder(folder, settings, clock or SystemClock(), lazy.late)
     here = replace(embedded.installation, vitals=vitals(state))
     return replace(embedded, installation=here)
 
 
 def vitals(state: Path) -> ProcessStatus:
-    """Say whether a process serves from a folder, and what room there is; change nothing."""
+    """Return whether a process serves from a folder, and the free space; change nothing."""
     return ProcessStatus(state, _is_held(state), room(state))
 
 
 def room(state: Path) -> Room:
-    """Say what room there is on the disk of a folder."""
+    """Return the free space on the disk of a folder."""
     with translated(state):
         disk = os.statvfs(state)
     # A file system that counts its files may be full of them.
@@ -171,7 +168,7 @@ class _Folder(Redacted, frozen=True):
         return Still(path) if self.still else path
 
 
-def _opened_state(folder: _Folder, settings: Settings, clock: Clock, make: lazy.Make) -> Embedded:
+def _open_folder(folder: _Folder, settings: Settings, clock: Clock, make: lazy.Make) -> Embedded:
     with ExitStack() as opened:
         store = SqliteStore(folder.file("store.db"), clock=clock)
         opened.callback(store.close)
@@ -192,10 +189,10 @@ def _put_together(
 ) -> Embedded:
     state = folder.path
     queues = {name: _queue(inboxes, name, settings, clock) for name in (*INBOXES, CHARTS)}
-    vault = make(partial(lazy.vault, state, folder.key, still=folder.still))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
     blobs = FileBlobs(state / "blobs", still=folder.still)
     records = Records(store, blobs, Sealer(folder.key), clock, bounds)
+    vault = make(partial(lazy.vault, state, folder.key, records, still=folder.still))
     catalogs = make(partial(lazy.catalogs, records))
     publisher = make(partial(lazy.publisher, queues))
     installation = Installation(
@@ -208,7 +205,7 @@ def _put_together(
         reach=LOCAL,
         publisher=publisher,
         dead=dict(queues),
-        inbound=_inbound(state),
+        inbound=_read_inbound(state),
         queues=dict(queues),
         tools=make(partial(lazy.tools, None if folder.still else state, settings, clock)),
     )
@@ -237,8 +234,8 @@ def make_folder(state: Path) -> None:
 def _key(state: Path) -> bytes:
     """Read the key, or make it; two that make it at once agree on one."""
     path = state / "key"
-    # Whoever makes a state makes its key first: looked at in this order, what is sealed has one.
-    sealed = _sealed(state)
+    # A new state gets its key first: read in this order, sealed files have one.
+    sealed = _seal(state)
     with translated(path):
         if not path.exists():
             if sealed:
@@ -257,7 +254,7 @@ def _key(state: Path) -> bytes:
     return key
 
 
-def _sealed(state: Path) -> str:
+def _seal(state: Path) -> str:
     """Name something in the folder that was sealed with a key; empty if there is nothing."""
     for name in ("store.db", "queue.db"):
         if (state / name).exists():
@@ -277,7 +274,7 @@ def _make_key(path: Path) -> None:
         fresh.unlink()
 
 
-def _inbound(state: Path) -> Inbound:
+def _read_inbound(state: Path) -> Inbound:
     path = state / "address.json"
     try:
         with translated(path):
@@ -298,7 +295,7 @@ def only_one(state: Path, refusal: str = "cannot serve from") -> Iterator[None]:
     Raises:
         BusyError: another one has it.
     """
-    with _opened(state / "lock") as lock:
+    with _open(state / "lock") as lock:
         if not any(_has_taken(lock, pause) for pause in _PAUSES):
             raise BusyError(
                 f"{refusal} '{state}': another process, as `bellhop serve`, is at work there;"
@@ -316,6 +313,6 @@ def _has_taken(lock: IO[str], pause: float) -> bool:
     return True
 
 
-def _opened(path: Path) -> IO[str]:
+def _open(path: Path) -> IO[str]:
     with translated(path):
         return path.open("a")

@@ -1,4 +1,4 @@
-"""HTTP requests as functions-framework hands them over, for the ingest stage."""
+"""HTTP requests of functions-framework, for the ingest stage."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Front:
         opening: Callable[[], Resources] = from_environment,
     ) -> None:
         ready = Ready(make, opening)
-        self._desk = IngestHandler(ready)
+        self._handler = IngestHandler(ready)
 
     def __call__(self, request: Request) -> Reply:
         """Answer one request."""
-        return _reply(self._desk.answer(_call(request)))
+        return _reply(self._handler.answer(_call(request)))
 
     def hear(self, request: Request) -> Reply:
-        """Answer one request of Eventarc's, which nobody else can have sent."""
-        return _reply(self._desk.hear(_call(request)))
+        """Answer one request of Eventarc: Google lets no other sender in."""
+        return _reply(self._handler.hear(_call(request)))
 
 
 def _reply(answer: Answer) -> Reply:
@@ -52,9 +52,9 @@ def _call(request: Request) -> Call:
 
 
 def _address(request: Request) -> str:
-    """Return the sender's address: the last one of the list, which Google's front has written.
+    """Return the sender's address: the last one of the list, which Google's proxy has written.
 
-    Whatever stands before it may be of a sender's making.
+    A sender can write any address before it.
     """
-    told = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
-    return told or request.remote_addr or ""
+    last = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+    return last or request.remote_addr or ""

@@ -1,4 +1,4 @@
-"""What functions have logged, as entries: decisions as the ledger has them, and troubles."""
+"""Log lines of functions as entries: decisions as in the event log, and errors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bellhop.adapters.gcp.logs import CloudLogs
 from bellhop.adapters.gcp.services import Services
 from bellhop.core.log_tail import Line
 from bellhop.runtime.cloud.event_log import read_line, trouble
-from bellhop.state.record import Entry
+from bellhop.state.event_log import Entry
 
 _QUIET = frozenset({"DEFAULT", "DEBUG", "INFO", "NOTICE"})
 
 
 class Journal:
-    """The lines of functions that tell something."""
+    """Lines of functions: decisions and errors."""
 
     def __init__(self, services: Services, place: str, functions: Mapping[str, str]) -> None:
         self._logs = CloudLogs(services, place, functions)
@@ -27,7 +27,7 @@ class Journal:
         return _entries(self._logs.read(since))
 
     def follow(self, since: datetime, *, wait: Callable[[str], None]) -> Iterator[Entry]:
-        """Yield the lines since a moment, and each that comes; `wait` is told why none comes."""
+        """Yield lines since a moment, and later ones; `wait` gets the reason if none can come."""
         yield from _entries(self._logs.follow(since, wait=wait))
 
 
@@ -38,19 +38,19 @@ def _entries(lines: Iterable[Line]) -> Iterator[Entry]:
             yield entry
 
 
-def entry_of(told: Mapping[str, Any], at: datetime, stage: str) -> Entry | None:
-    """Read an entry of Cloud Logging's; None for what tells of no decision and no trouble.
+def entry_of(logged: Mapping[str, Any], at: datetime, stage: str) -> Entry | None:
+    """Read an entry of Cloud Logging; None if it is neither a decision nor an error.
 
-    What Cloud Run itself says of a function that was ended is text.
+    Cloud Run itself writes text about a function that it ended.
     """
-    severity = str(told.get("severity") or "DEFAULT")
-    payload = told.get("jsonPayload")
+    severity = str(logged.get("severity") or "DEFAULT")
+    payload = logged.get("jsonPayload")
     if isinstance(payload, dict):
-        line = {"severity": severity, "message": "", **payload, "time": told["timestamp"]}
+        line = {"severity": severity, "message": "", **payload, "time": logged["timestamp"]}
         return (
             None if severity in _QUIET and not payload.get("what") else read_line(line, at, stage)
         )
-    text = str(told.get("textPayload") or "").strip()
+    text = str(logged.get("textPayload") or "").strip()
     if severity in _QUIET or not text:
         return None
     return trouble(at, stage, "warning" if severity == "WARNING" else "error", text)

@@ -5,7 +5,7 @@
 
 functions-framework makes the event of the push's body, and its source of the path that the
 subscription pushes to. One process works on as many at once as it has threads: each of these has
-a message of its own. Who is killed has answered nothing, and Pub/Sub pushes it again.
+a message of its own. A killed process has answered nothing, and Pub/Sub pushes the message again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Event(Protocol):
 
     @property
     def data(self) -> Any:
-        """Return what it tells."""
+        """Return its data."""
         ...
 
     def __getitem__(self, name: str) -> Any: ...
@@ -46,7 +46,7 @@ class Push:
         self._ready = Ready(make, opening)
 
     def __call__(self, event: Event) -> None:
-        """Work on one message; whoever returns has it acknowledged.
+        """Work on one message; it is acknowledged when this returns.
 
         Raises:
             ServiceUnavailable: it is to be pushed again.
@@ -55,12 +55,12 @@ class Push:
         try:
             here, stage = self._ready.get()
         except Exception as error:
-            _unready(error)
+            _report_unready(error)
             raise ServiceUnavailable from error
         try:
             self._work(here, stage, event)
         except InvalidError as error:
-            _unreadable(here.log, error)
+            _report_unreadable(here.log, error)
             raise BadRequest from error
         except BellhopError as error:
             here.log.warning("Cannot settle a message", error=str(error))
@@ -83,11 +83,11 @@ class Push:
             )
 
 
-def _unreadable(log: Log, error: Exception) -> None:
+def _report_unreadable(log: Log, error: Exception) -> None:
     log.error("Cannot read a push", error=error)
 
 
-def _unready(error: Exception) -> None:
+def _report_unready(error: Exception) -> None:
     if isinstance(error, TemporaryError):
         Log().warning("Cannot open the installation yet", error=str(error))
     else:

@@ -1,4 +1,4 @@
-"""What a function on Google Cloud works with: put together by its first event.
+"""The resources of a function on Google Cloud, opened by its first event.
 
 Terraform sets the environment that is read here, beside the settings:
 
@@ -17,9 +17,12 @@ Terraform sets the environment that is read here, beside the settings:
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import os
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.fair_shares import FairShares
@@ -29,12 +32,60 @@ from bellhop.adapters.gcp.store import FirestoreStore
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.core.address_policy import PUBLIC, AddressPolicy
 from bellhop.errors import InvalidError
-from bellhop.logs import Log, configure
+from bellhop.logs import JsonFormatter, Log, as_json, configure
 from bellhop.runtime.cloud import resources as cloud
-from bellhop.runtime.cloud.environment import by_inbox, given, ranges, reach_where, sealer
-from bellhop.runtime.gcp.lines import CloudFormatter
+from bellhop.runtime.cloud.resources import by_inbox, given, ranges, reach_where, sealer
 from bellhop.settings import read
 from bellhop.state.messages import Publisher
+
+LABELS: Mapping[str, str] = {
+    "cluster": "cluster",
+    "source": "eventsource",
+    "trigger": "eventtrigger",
+    "profile": "profile",
+    "stage": "stage",
+}
+"""The label that is made of a field."""
+
+_GOOGLES = "logging.googleapis.com/"
+_TRACE_DIGITS = 32
+_LABEL_LIMIT = 1024
+"""Characters of a label's value that are kept, well below what an entry may have."""
+
+
+class CloudFormatter(JsonFormatter):
+    """Writes records for a project's logs.
+
+        severity, message, time                the entry's own; everything else is its payload
+        logging.googleapis.com/labels          the query `labels.cluster="prod/eu-1"` finds it
+        logging.googleapis.com/trace           all lines that follow from one event are shown as one
+        logging.googleapis.com/insertId        one line that comes twice is shown once
+
+    The payload has the same fields as anywhere, those that make labels among them, so that a query
+    says the same in both clouds.
+    """
+
+    def __init__(self, project: str) -> None:
+        super().__init__()
+        self._project = project
+
+    def entry(self, record: logging.LogRecord) -> dict[str, Any]:
+        """Return the fields of a record, and beside them what Cloud Logging looks for."""
+        entry = super().entry(record)
+        digest = hashlib.sha256(as_json(entry).encode()).hexdigest()
+        more: dict[str, Any] = {_GOOGLES + "insertId": digest[:_TRACE_DIGITS]}
+        labels = {
+            label: str(entry[field])[:_LABEL_LIMIT]
+            for field, label in LABELS.items()
+            if entry.get(field)
+        }
+        if labels:
+            more[_GOOGLES + "labels"] = labels
+        if trace := entry.get("trace"):
+            number = str(trace).rjust(_TRACE_DIGITS, "0")
+            more[_GOOGLES + "trace"] = f"projects/{self._project}/traces/{number}"
+        return {**entry, **more}
+
 
 _THREADS = 4
 """Of one processor, where nobody says: as functions-framework has it."""
@@ -43,7 +94,7 @@ _THREADS = 4
 class Resources(cloud.Resources, frozen=True, kw_only=True):
     """An installation as its functions see it; `guard` is a bucket, if there is one.
 
-    Clusters' secrets lie in `secret_region` alone, if there is one, sealed by `kms_key`.
+    Clusters' secrets are stored in `secret_region` only, if there is one, sealed by `kms_key`.
     """
 
     queues: Mapping[str, PubsubQueue]
@@ -86,11 +137,11 @@ def open_resources(
     log: Log,
     *,
     reach: AddressPolicy = PUBLIC,
-    tells: bool = True,
+    logs: bool = True,
 ) -> Resources:
-    """Put an installation together; the key is read, and nothing else is asked for.
+    """Open an installation; only the sealing key is requested.
 
-    If it `tells`, the ledger's lines are logged, too, and written when the work at hand is done.
+    If it `logs`, entries of the event log are logged, too, and stored when the event ends.
 
     Raises:
         InvalidError: a variable is missing or cannot be used, or the key is none.
@@ -106,9 +157,9 @@ def open_resources(
         environment.get("BELLHOP_INGEST_KEY_SECRET", ""),
     )
     records = cloud.records_over(store, blobs, opens, settings)
-    if tells:
-        cloud.tell(records, settings, log)
-    room = FairShares(int(environment.get("THREADS") or _THREADS * (os.cpu_count() or 1)))
+    if logs:
+        cloud.log_entries(records, settings, log)
+    shares = FairShares(int(environment.get("THREADS") or _THREADS * (os.cpu_count() or 1)))
     queues = {
         name: PubsubQueue(
             services,
@@ -116,7 +167,7 @@ def open_resources(
             store=records.store,
             clock=records.clock,
             attempts=settings.attempts,
-            room=room,
+            shares=shares,
         )
         for name, topic in by_inbox(environment, "BELLHOP_TOPICS", "topic").items()
     }

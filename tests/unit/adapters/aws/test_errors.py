@@ -51,7 +51,7 @@ def modelled() -> set[str]:
 
 
 def answer(code: str, status: int = 400, **headers: str) -> sdk.ClientError:
-    told: Any = {
+    reported: Any = {
         "Error": {"Code": code, "Message": "words of AWS with 'secret'"},
         "ResponseMetadata": {
             "RequestId": "REQUEST",
@@ -59,10 +59,10 @@ def answer(code: str, status: int = 400, **headers: str) -> sdk.ClientError:
             "HTTPHeaders": headers,
         },
     }
-    return sdk.ClientError(told, "PutItem")
+    return sdk.ClientError(reported, "PutItem")
 
 
-def test_the_model_tells_the_errors() -> None:
+def test_the_model_lists_the_errors() -> None:
     """The enumeration finds what it should."""
     found = modelled()
 
@@ -123,7 +123,7 @@ def test_the_status_decides_on_codes_that_nobody_knows(status: int, expected: st
 @pytest.mark.parametrize(
     ("header", "seconds"), [("7", 7), ("", 2), ("soon", 2), ("999999999", 300), ("\u0667", 2)]
 )
-def test_a_throttled_request_is_told_when_to_come_again(header: str, seconds: int) -> None:
+def test_a_throttled_request_gets_its_delay(header: str, seconds: int) -> None:
     """By AWS' own word where it has one, within reason."""
     error = translate(answer("ThrottlingException", **{"retry-after": header}), DOING)
 

@@ -10,8 +10,9 @@ from uuid import uuid4
 
 import pytest
 
-from bellhop.adapters.aws.queue import DEAD, SqsQueue, of_record
+from bellhop.adapters.aws.queue import DEAD, SqsQueue
 from bellhop.adapters.aws.services import Services
+from bellhop.adapters.aws.sqs_messages import read_record
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.errors import (
     BellhopError,
@@ -23,10 +24,10 @@ from bellhop.errors import (
 )
 from bellhop.ports.queue import Again, Done, GivenUp, Message
 from bellhop.state.messages import read
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
 NOW = timedelta(0)
-PATIENCE = timedelta(seconds=3)
+PATIENCE = timedelta(seconds=20)
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_sends_again_what_was_not_taken_and_nothing_else(moto: Moto, url: str) -
 
 
 def test_says_that_sqs_goes_on_refusing(moto: Moto, url: str) -> None:
-    """What may pass is told as such in the end, and nothing behind it was sent."""
+    """A temporary failure is reported as one in the end, and nothing behind it was sent."""
     grudging = Grudging(moto, *[{0: False}] * 9)
     queue = SqsQueue(grudging, url, clock=SystemClock())
 
@@ -139,7 +140,7 @@ def test_nothing_is_sent_of_what_has_a_message_that_is_none(queue: SqsQueue) -> 
 
 
 def test_a_share_is_a_group_of_sqs(sqs: Any, url: str, queue: SqsQueue) -> None:
-    """SQS is told whose turn it is by names that it takes, and our own names come back."""
+    """SQS gets group names in characters that it takes, and the original names come back."""
     queue.publish([Message({"n": 1}, "ours alone", "fleet/east<west ~"), Message({"n": 2}, "g")])
     found = sqs.receive_message(
         QueueUrl=url, MaxNumberOfMessages=10, MessageSystemAttributeNames=["MessageGroupId"]
@@ -230,7 +231,7 @@ def test_dead_letters_that_somebody_looks_at_are_waited_for(
 def test_a_dead_letter_that_was_listed_is_there_for_others_at_once(
     sqs: Any, url: str, queue: SqsQueue
 ) -> None:
-    """Whoever looked gives back what it looked at, also where it found nothing for itself."""
+    """A consumer gives back each message that it looked at, also where it took none."""
     queue.publish([Message({"n": 1}, "g")])
     queue.settle(queue.receive(1, wait=NOW)[0], GivenUp("no luck"))
     with pytest.raises(MissingError):
@@ -267,9 +268,9 @@ def test_what_somebody_sent_by_hand_is_no_message(
     assert len(queue.receive(1, wait=NOW)) == 1
 
 
-def test_reads_what_lambda_hands_over() -> None:
+def test_reads_records_of_lambda() -> None:
     """A record of a function's event is the delivery that a worker would have received."""
-    delivery = of_record(
+    delivery = read_record(
         {
             "messageId": "19dd0b57",
             "receiptHandle": "MessageReceiptHandle",
@@ -292,7 +293,7 @@ def test_reads_what_lambda_hands_over() -> None:
 
 
 def test_a_pause_is_never_beyond_what_sqs_takes(queue: SqsQueue) -> None:
-    """A pause of days is one of hours: the message comes again, and is read anew."""
+    """A pause of days is one of hours: the message comes again, and is read again."""
     queue.publish([Message({"n": 1}, "g")])
     [delivery] = queue.receive(1, wait=NOW)
     again = Again(timedelta(days=3), "the cluster asks for it")
@@ -313,9 +314,9 @@ def test_what_fails_is_one_of_our_errors(
     """Each operation's failure has a temperament, and names the queue and no payload."""
     moto.fail("sqs:SendMessageBatch", code=code, status=status, times=9)
 
-    with pytest.raises(error, match="cannot publish to the queue 'unit-") as told:
+    with pytest.raises(error, match="cannot publish to the queue 'unit-") as written:
         queue.publish([Message({"n": "payload"}, "g")])
-    assert "payload" not in str(told.value)
+    assert "payload" not in str(written.value)
 
 
 def test_a_queue_that_is_not_there_may_come(services: Services, url: str) -> None:

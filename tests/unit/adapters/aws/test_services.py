@@ -26,7 +26,7 @@ MODEL = {
 
 
 def test_models_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From where the environment says; whoever comes later needs no file of them."""
+    """From where the environment says; later processes need no file of them."""
     model = tmp_path / "made-up" / "2026-01-01" / "service-2.json"
     model.parent.mkdir(parents=True)
     model.write_text(json.dumps(MODEL))

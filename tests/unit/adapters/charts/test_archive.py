@@ -50,7 +50,7 @@ def refusal(content: bytes) -> str:
     return text.removeprefix(f"cannot take {OF}: ")
 
 
-def test_a_chart_is_packed_anew(tmp_path: Path) -> None:
+def test_a_chart_is_repacked(tmp_path: Path) -> None:
     given = packed(tmp_path).read_bytes()
     chart = check(given, OF)
     assert (chart.name, chart.version) == ("demo", "1.0.0")
@@ -170,7 +170,7 @@ INNERMOST = made(("demo/charts/inner-1.0.0.tgz", INNER))
         ([("demo/charts/a.tgz", "text")], "in its 'charts/a.tgz', it is not a gzip archive"),
     ],
 )
-def test_no_schema_leads_elsewhere(files: Iterable[Made], why: str) -> None:
+def test_no_schema_refers_to_another_address(files: Iterable[Made], why: str) -> None:
     assert refusal(made(*files)) == why
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.sources.charts.archive_cache import ArchiveCache
+from bellhop.adapters.sources.charts.client import ArchiveCache
 from bellhop.errors import TemporaryError
 
 
@@ -29,7 +29,7 @@ def test_what_was_damaged_is_not_there(tmp_path: Path) -> None:
     assert cache.put("a", b"content") == path
 
 
-def test_what_was_not_used_for_longest_makes_room(tmp_path: Path) -> None:
+def test_the_least_recently_used_is_evicted(tmp_path: Path) -> None:
     cache = ArchiveCache(tmp_path, most=10)
     paths = [cache.put(key, key.encode() * 4) for key in "ab"]
     for at, path in enumerate(paths):
@@ -39,7 +39,7 @@ def test_what_was_not_used_for_longest_makes_room(tmp_path: Path) -> None:
     assert [key for key in "abc" if cache.get(key)] == ["a", "c"]
 
 
-def test_one_that_is_larger_than_all_may_have_is_there_alone(tmp_path: Path) -> None:
+def test_one_larger_than_the_cache_is_its_only_one(tmp_path: Path) -> None:
     cache = ArchiveCache(tmp_path, most=10)
     cache.put("a", b"a")
     cache.put("b", b"b" * 11)

@@ -17,9 +17,9 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.state.chart import ANONYMOUS, Login
-from infra.lab.http_server import Response
 from tests.fakes.dripping import dripping
 from tests.fakes.site import Site
+from tests.lab.http_server import Response
 
 TASK = "cannot find chart 'demo' in 'https://charts.example.com'"
 ADA = Login("ada", "hunter2")

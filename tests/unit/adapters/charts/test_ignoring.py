@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.adapters.sources.charts.helmignore import without_ignored
+from bellhop.adapters.sources.charts.archive import without_ignored
 from bellhop.errors import TooLargeError
 
 FILES = (
@@ -40,7 +40,7 @@ def test_a_line_ignores_files(line: str, ignored: set[str]) -> None:
 
 
 def test_hidden_files_are_no_templates() -> None:
-    """Helm ignores them without being told."""
+    """Helm ignores them by itself."""
     files = dict.fromkeys(("Chart.yaml", ".git", "templates/.web.yaml.swp"), b"")
     assert list(without_ignored(files)) == ["Chart.yaml", ".git"]
 

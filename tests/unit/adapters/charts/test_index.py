@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from bellhop.adapters.sources.charts.index import Entry, entries_of
+from bellhop.adapters.sources.charts.repository import Entry, entries_of
 from bellhop.errors import InvalidError, TooLargeError
 
 INDEX = b"""apiVersion: v1
@@ -44,8 +44,8 @@ def test_finds_the_versions_of_a_chart() -> None:
 
 
 def test_json_is_an_index_too() -> None:
-    told = {"apiVersion": "v1", "entries": {"demo": [{"version": "1.0.0", "urls": ["a.tgz"]}]}}
-    assert entries_of(json.dumps(told).encode(), "demo") == (Entry("1.0.0", ("a.tgz",)),)
+    written = {"apiVersion": "v1", "entries": {"demo": [{"version": "1.0.0", "urls": ["a.tgz"]}]}}
+    assert entries_of(json.dumps(written).encode(), "demo") == (Entry("1.0.0", ("a.tgz",)),)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from bellhop.adapters.egress.tokens import authorization
+from bellhop.adapters.egress.registry import authorization
 from bellhop.adapters.sources.charts import registry
-from bellhop.adapters.sources.charts.client import ChartClient
-from bellhop.adapters.sources.charts.descriptor import Descriptor
+from bellhop.adapters.sources.charts.client import ChartClient, Descriptor
 from bellhop.adapters.sources.charts.registry import Registry
 from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import (
@@ -27,8 +26,8 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.state.chart import Login
-from infra.lab.http_server import Request, Response
 from tests.fakes.site import Answer, Site, basic
+from tests.lab.http_server import Request, Response
 
 ADA = ("ada", "hunter2")
 PLAIN = Login(plain=True)
@@ -152,9 +151,9 @@ def test_a_page_of_something_else_than_tags_is_not_built() -> None:
 
 def test_pages_go_on_at_the_same_server() -> None:
     with Site() as other:
-        elsewhere = tags("1.0.0", following=f"{other.address}{TAGS}")
+        other_server = tags("1.0.0", following=f"{other.address}{TAGS}")
         with (
-            site({TAGS: elsewhere}) as there,
+            site({TAGS: other_server}) as there,
             pytest.raises(InvalidError, match="another server"),
         ):
             chart(there).versions()
@@ -242,7 +241,7 @@ def test_nobody_is_led_to_credentials_or_files(to: str) -> None:
 
 
 def test_basic_credentials_are_sent_when_asked_for() -> None:
-    """A blob that lies elsewhere is got without them, also where they may go everywhere."""
+    """A blob on another server is got without them, also where they may go everywhere."""
     with Site({"/blob": ARCHIVE}) as storage, site(account=ADA) as there:
         there.files[BLOB] = Response(307, b"", {"Location": f"{storage.address}/blob"})
         one = chart(there, Login(*ADA, plain=True, everywhere=True))
@@ -287,7 +286,7 @@ class Guarded(Site):
 @pytest.mark.parametrize("account", [None, ADA])
 @pytest.mark.parametrize("field", ["token", "access_token"])
 def test_a_token_is_asked_for(account: tuple[str, str] | None, field: str) -> None:
-    """Each part may want its own: Azure's registries do."""
+    """Each part may need its own: Azure's registries do."""
     with Guarded(account) as there:
         there.field = field
         one = chart(there, SIGNED_IN if account else PLAIN)
@@ -334,10 +333,12 @@ def test_a_token_server_is_guarded() -> None:
             authorization(client, "https://a.example/v2/", f'Bearer realm="{realm}"')
 
 
-@pytest.mark.parametrize("told", [{}, {"token": 1}, {"token": "a\r\nHost: b"}, {"token": "é"}, []])
-def test_what_is_no_token_is_refused(told: Any) -> None:
+@pytest.mark.parametrize(
+    "answer", [{}, {"token": 1}, {"token": "a\r\nHost: b"}, {"token": "é"}, []]
+)
+def test_what_is_no_token_is_refused(answer: Any) -> None:
     with Guarded(None) as there:
-        there.files["/token"] = Response.of(200, told)
+        there.files["/token"] = Response.of(200, answer)
         with pytest.raises(InvalidError, match="answers without a token"):
             chart(there).find("1.0.0")
 

@@ -17,10 +17,10 @@ from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError, MissingError, UnauthorizedError, UnreachableError
 from bellhop.ports.charts import Archive, Repositories
 from bellhop.state.chart import ANONYMOUS, Login, Place
-from infra.lab.http_server import Request, Response
 from tests.fakes.chart import packed
 from tests.fakes.clock import FakeClock
 from tests.fakes.site import Answer, Site
+from tests.lab.http_server import Request, Response
 
 ADA = ("ada", "hunter2")
 PLAIN = Login(plain=True)
@@ -115,7 +115,7 @@ def test_a_chart_that_is_nowhere_is_missed_where_it_should_be(charts: ChartRepos
 def test_credentials_are_for_the_registry_that_is_named(
     charts: ChartRepositories, archive: bytes, *, everywhere: bool
 ) -> None:
-    """A chart that is an address of its own may be elsewhere."""
+    """A chart that is an address of its own may be on another server."""
     with Site(registry(archive, "demo"), ADA) as site:
         login = Login(*ADA, plain=True, everywhere=everywhere)
         place = Place("oci://registry.example.com", f"{oci(site)}/demo", "1.0.0", login)
@@ -297,14 +297,14 @@ def test_packs_a_whole_source_that_is_a_chart(charts: ChartRepositories) -> None
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "written"),
     [
         ({}, "cannot take the chart at 'charts/web' of GitRepository a/b sha256:1: there is no"),
         ({"charts/web/Chart.yaml": b"name: web\n"}, "cannot take the chart at 'charts/web'"),
     ],
 )
 def test_packs_nothing_that_is_no_chart(
-    charts: ChartRepositories, files: dict[str, bytes], told: str
+    charts: ChartRepositories, files: dict[str, bytes], written: str
 ) -> None:
-    with pytest.raises((MissingError, InvalidError), match=told):
+    with pytest.raises((MissingError, InvalidError), match=written):
         charts.pack(files, "charts/web", "GitRepository a/b sha256:1")

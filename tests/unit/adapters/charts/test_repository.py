@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.sources.charts.descriptor import Descriptor
+from bellhop.adapters.sources.charts.client import Descriptor
 from bellhop.adapters.sources.charts.repository import INDEX, Repository
 from bellhop.core.address_policy import LOCAL, PUBLIC, AddressPolicy
 from bellhop.errors import (
@@ -21,9 +21,9 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.state.chart import ANONYMOUS, Login, Place
-from infra.lab.http_server import Response
 from infra.lab.port import free_port
 from tests.fakes.site import Site, basic
+from tests.lab.http_server import Response
 
 ADA = ("ada", "hunter2")
 ARCHIVE = b"archive"
@@ -100,7 +100,7 @@ def test_the_credentials_are_needed() -> None:
 
 
 @pytest.mark.parametrize(("everywhere", "given"), [(False, None), (True, basic(*ADA))])
-def test_the_credentials_go_elsewhere_only_when_asked(
+def test_credentials_go_to_another_host_only_on_request(
     *, everywhere: bool, given: str | None
 ) -> None:
     """Another port of a host is another server, and `//host` is an address of one."""

@@ -1,4 +1,4 @@
-"""Schemas of values: what refers to itself is taken, what leads elsewhere is not."""
+"""Schemas of values: a reference to itself is accepted, one to another document is not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.sources.charts.schemas import problem_of
+from bellhop.adapters.sources.charts.archive import find_schema_problem
 
 TAKEN: list[Any] = [
     {},
@@ -49,19 +49,19 @@ ODD = [
 
 @pytest.mark.parametrize("schema", TAKEN)
 def test_what_refers_to_itself_is_taken(schema: Any) -> None:
-    assert problem_of(json.dumps(schema).encode()) == ""
+    assert find_schema_problem(json.dumps(schema).encode()) == ""
 
 
 @pytest.mark.parametrize("schema", REFUSED)
-def test_what_leads_elsewhere_is_refused(schema: Any) -> None:
-    assert problem_of(json.dumps(schema).encode()).startswith("refers by '$")
+def test_references_to_other_addresses_are_refused(schema: Any) -> None:
+    assert find_schema_problem(json.dumps(schema).encode()).startswith("refers by '$")
 
 
 @pytest.mark.parametrize("schema", ODD)
 def test_no_spelling_hides_it(schema: bytes) -> None:
-    assert problem_of(schema)
+    assert find_schema_problem(schema)
 
 
 def test_the_problem_names_the_reference() -> None:
-    said = problem_of(b'{"a": {"$ref": "http://example.com/a"}}')
+    said = find_schema_problem(b'{"a": {"$ref": "http://example.com/a"}}')
     assert said == "refers by '$ref' to 'http://example.com/a'"

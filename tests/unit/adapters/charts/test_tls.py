@@ -12,10 +12,10 @@ from bellhop.core.address_policy import LOCAL
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.state.chart import ANONYMOUS, Login, Place
 from infra.lab.certificates import write_certificates
-from infra.lab.http_server import Response
 from tests.fakes.chart import packed
 from tests.fakes.clock import FakeClock
 from tests.fakes.site import Answer, Site
+from tests.lab.http_server import Response
 
 INDEX = b"entries: {demo: [{version: 1.0.0, urls: [demo.tgz]}]}"
 

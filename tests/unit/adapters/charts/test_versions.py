@@ -21,7 +21,7 @@ THERE = [
 
 
 @pytest.mark.parametrize(
-    ("wanted", "version"),
+    ("requested", "version"),
     [
         ("", "2.1.0+build.5"),
         ("*", "2.1.0+build.5"),
@@ -53,8 +53,8 @@ THERE = [
         ("*-0", "3.0.0-beta"),
     ],
 )
-def test_the_version_that_is_meant(wanted: str, version: str) -> None:
-    assert choose(THERE, wanted, of="chart 'demo'") == version
+def test_the_version_that_is_meant(requested: str, version: str) -> None:
+    assert choose(THERE, requested, of="chart 'demo'") == version
 
 
 def test_what_is_not_there_names_what_is() -> None:
@@ -68,10 +68,12 @@ def test_what_is_not_there_names_what_is() -> None:
         choose([], "", of="chart 'demo'")
 
 
-@pytest.mark.parametrize("wanted", ["latest", "1.2.x.y", ">>1", "1.2.3 and more", "!=", "1 || !=2"])
-def test_what_is_no_range_is_refused(wanted: str) -> None:
+@pytest.mark.parametrize(
+    "requested", ["latest", "1.2.x.y", ">>1", "1.2.3 and more", "!=", "1 || !=2"]
+)
+def test_what_is_no_range_is_refused(requested: str) -> None:
     with pytest.raises(InvalidError, match=r"neither a version nor a range|beside"):
-        choose(THERE, wanted, of="chart 'demo'")
+        choose(THERE, requested, of="chart 'demo'")
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from infra.lab.http_server import Response
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
 from tests.fakes.site import Site
 from tests.fakes.tarballs import tarball
 from tests.fakes.tars import raw
+from tests.lab.http_server import Response
 
 PATH = "gitrepository/flux-system/web/abc.tar.gz"
 HOST = "source-controller.flux-system.svc.cluster.local."

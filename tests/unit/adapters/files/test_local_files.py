@@ -1,4 +1,4 @@
-"""Local copies of files that are elsewhere: what a folder brings, and what it may not."""
+"""Local copies of remote files: what a folder may hold, and what it may not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bellhop.adapters.sources.files.local_files import local_files
 from bellhop.errors import InvalidError
 
 
-def test_a_folder_brings_its_files_and_no_others(tmp_path: Path) -> None:
+def test_a_folder_has_its_files_and_no_others(tmp_path: Path) -> None:
     """A link within the folder is a file of it; one that leads out of it is refused."""
     folder = tmp_path / "copy"
     (folder / "base").mkdir(parents=True)

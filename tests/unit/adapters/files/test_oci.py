@@ -22,12 +22,12 @@ from bellhop.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bellhop.state.remote_url import Remote
-from infra.lab.http_server import Request, Response
+from bellhop.state.content import Remote
 from tests.fakes.clock import FakeClock
 from tests.fakes.site import Answer, Site
 from tests.fakes.tarballs import tarball
 from tests.fakes.tars import raw
+from tests.lab.http_server import Request, Response
 
 FLUX = "application/vnd.cncf.flux.content.v1.tar+gzip"
 TAR = "application/vnd.oci.image.layer.v1.tar"
@@ -222,12 +222,12 @@ def test_what_is_wrong_is_said(
 
 
 def test_another_manifest_than_the_one_of_the_digest_is_refused(files: FileDownloads) -> None:
-    wanted = digest(b"wanted")
+    expected = digest(b"wanted")
     with (
-        Site(pushed((YAML, WEB, ""), reference=wanted)) as site,
+        Site(pushed((YAML, WEB, ""), reference=expected)) as site,
         pytest.raises(InvalidError, match="is not the one that was asked for; do not trust"),
     ):
-        files.remote(place(site, f"@{wanted}"))
+        files.remote(place(site, f"@{expected}"))
 
 
 def test_all_layers_together_are_so_large_at_most() -> None:

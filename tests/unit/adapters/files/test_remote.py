@@ -29,14 +29,14 @@ from bellhop.errors import (
 from bellhop.runtime.embedded.lazy import tools
 from bellhop.settings import Settings
 from bellhop.state.chart import Place
-from bellhop.state.remote_url import Remote
+from bellhop.state.content import Remote
 from infra.lab.certificates import write_certificates
-from infra.lab.http_server import Request, Response
 from tests.fakes.clock import FakeClock
 from tests.fakes.dripping import dripping
 from tests.fakes.site import Site
 from tests.fakes.tarballs import tarball
 from tests.fakes.tars import raw
+from tests.lab.http_server import Request, Response
 
 YAML = b"kind: ConfigMap\n"
 PACKED = tarball({"base/web.yaml": "kind: A\n", "README.md": "hello"})

@@ -46,7 +46,7 @@ def made(kind: type[Exception]) -> Exception:
     return kind("secret")
 
 
-def test_the_modules_tell_the_errors() -> None:
+def test_the_modules_list_the_errors() -> None:
     """The enumeration finds what it should."""
     names = {each.__name__ for each in SDK_CLASSES}
 
@@ -76,7 +76,7 @@ def test_every_class_becomes_one_sentence(kind: type[Exception]) -> None:
 
 @pytest.mark.parametrize("status", grpc.StatusCode, ids=lambda status: status.name)
 def test_every_status_of_grpc_is_mapped(status: grpc.StatusCode) -> None:
-    """By its name, with a class of its own but for the one that says that all is well."""
+    """By its name, with a class of its own but for the one that means success."""
     found = untyped.from_grpc_status(status, "secret")
 
     assert status is grpc.StatusCode.OK or code_of(found) == status.name
@@ -136,7 +136,7 @@ def test_tokens_that_may_come_in_a_moment_are_waited_for(expected: str, *, retry
 
 
 @pytest.mark.parametrize(("seconds", "delay"), [(None, 2), (0, 1), (7, 8), (999_999, 300)], ids=str)
-def test_a_throttled_request_is_told_when_to_come_again(seconds: int | None, delay: int) -> None:
+def test_a_throttled_request_gets_its_delay(seconds: int | None, delay: int) -> None:
     """By Google's own word where it has one, within reason."""
     details = []
     if seconds is not None:

@@ -28,12 +28,12 @@ from bellhop.errors import (
 )
 from bellhop.ports.queue import Again, Backlog, Delivery, Done, GivenUp, Message, Result
 from bellhop.state.messages import read
-from infra.lab.google import PUBSUB, Emulator
-from infra.lab.google_monitoring import Monitoring
 from tests.contract.endpoint import Endpoint
 from tests.contract.rigs.gcp_queues import as_push, make
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.lab.google import PUBSUB, Emulator
+from tests.lab.google_monitoring import Monitoring
 from tests.waiting import eventually
 
 NAME = "bellhop-inbox"
@@ -100,8 +100,8 @@ def inbox(services: Counted, store: SqliteStore, clock: FakeClock) -> Make:
 def push(body: Any = None, number: str = "7", **attributes: str) -> dict[str, Any]:
     """Return the body of a push."""
     data = base64.b64encode(json.dumps(body or {"n": 1}).encode()).decode()
-    told = {"group": "g", **attributes}
-    return {"message": {"data": data, "messageId": number, "attributes": told}}
+    message_attributes = {"group": "g", **attributes}
+    return {"message": {"data": data, "messageId": number, "attributes": message_attributes}}
 
 
 def never(_: Delivery) -> Result:
@@ -120,7 +120,7 @@ def fetch(services: Services) -> list[dict[str, Any]]:
     return found
 
 
-def told(pushes: Sequence[Mapping[str, Any]]) -> list[tuple[Any, int]]:
+def read_pushes(pushes: Sequence[Mapping[str, Any]]) -> list[tuple[Any, int]]:
     """Return which messages there are, by number, and the attempt that each is."""
     return sorted((each.message.body["n"], each.attempt) for each in map(of_push, pushes))
 
@@ -173,7 +173,7 @@ def test_reads_what_the_real_service_pushes() -> None:
     ],
 )
 def test_what_is_not_ours_is_read_as_something_that_no_stage_can_do(message: Any) -> None:
-    """Whatever somebody publishes becomes a small delivery, which a stage gives up."""
+    """Whatever somebody publishes becomes a small delivery, which a stage dead-letters."""
     delivery = of_push({"message": {"messageId": "7", **message}})
 
     assert delivery.id == "7"
@@ -187,7 +187,7 @@ def test_what_is_not_ours_is_read_as_something_that_no_stage_can_do(message: Any
     "body", [{}, [], "text", None, {"message": None}, {"message": {}}, {"message": {"data": ""}}]
 )
 def test_what_is_no_push_is_refused(body: Any) -> None:
-    """Who sends something else is told so."""
+    """A publisher of anything else gets an error that says so."""
     with pytest.raises(InvalidError, match="cannot read a push"):
         of_push(body)
 
@@ -208,7 +208,7 @@ def test_what_is_not_ours_is_given_up_and_can_only_be_dropped(inbox: Make) -> No
 
 
 def test_a_message_given_up_twice_is_one_dead_letter(inbox: Make) -> None:
-    """Who died before it was acknowledged gives it up again: the same letter."""
+    """Who died before it was acknowledged dead-letters it again: the same letter."""
     queue = inbox()
     for _ in range(2):
         queue.pushed(push(), lambda _: GivenUp("no luck"))
@@ -224,20 +224,20 @@ def test_publishes_as_many_at_once_as_pub_sub_takes(inbox: Make, services: Count
     queue = inbox()
     queue.publish([Message({"n": n}, "g") for n in range(2_500)])
     assert services.published == [1_000, 1_000, 500]
-    assert [n for n, _ in told(fetch(services))] == list(range(2_500))
+    assert [n for n, _ in read_pushes(fetch(services))] == list(range(2_500))
     queue.publish([Message({"n": n, "text": "x" * 65_000}, "g") for n in range(200)])
 
     assert services.published[3:] == [122, 78]
-    assert [n for n, _ in told(fetch(services))] == list(range(200))
+    assert [n for n, _ in read_pushes(fetch(services))] == list(range(200))
 
 
 def test_a_failure_in_part_is_a_failure(inbox: Make, services: Counted) -> None:
-    """Where a later request fails the first messages are out, and who publishes is told."""
+    """Where a later request fails the first messages are out, and the publisher gets the error."""
     services.failing = {2}
     with pytest.raises(UnreachableError):
         inbox().publish([Message({"n": n}, "g") for n in range(1_500)])
 
-    assert [n for n, _ in told(fetch(services))] == list(range(1_000))
+    assert [n for n, _ in read_pushes(fetch(services))] == list(range(1_000))
 
 
 def test_nothing_is_published_of_a_batch_with_a_message_that_cannot_be(
@@ -289,10 +289,10 @@ def test_a_long_pause_is_rested_in_the_store(
 
 def test_nobody_waits_in_a_process_that_is_nearly_full(inbox: Make, clock: FakeClock) -> None:
     """Its places are for those who have work."""
-    room = FairShares(4)
+    shares = FairShares(4)
     for number in range(3):
-        room.enter((NAME, f"other {number}"))
-    queue = inbox(patience=timedelta(minutes=1), room=room)
+        shares.enter((NAME, f"other {number}"))
+    queue = inbox(patience=timedelta(minutes=1), shares=shares)
     began = time.monotonic()
     queue.pushed(push(), lambda _: Again(timedelta(seconds=50), "busy"))
 
@@ -302,7 +302,7 @@ def test_nobody_waits_in_a_process_that_is_nearly_full(inbox: Make, clock: FakeC
 
 
 def test_the_last_attempt_ends_in_the_same_push(inbox: Make) -> None:
-    """What asks to come again at once is tried so often, and then given up with its reason."""
+    """What asks to come again at once is tried so often, and then dead-lettered with its reason."""
     seen: list[int] = []
 
     def work(delivery: Delivery) -> Result:
@@ -318,11 +318,11 @@ def test_the_last_attempt_ends_in_the_same_push(inbox: Make) -> None:
 def test_what_cannot_be_written_down_is_not_acknowledged(inbox: Make) -> None:
     """Where the store does not take it Pub/Sub is to push it again; what is done needs none."""
 
-    class Gone:
+    class Deleted:
         def put(self, *_: Any, **__: Any) -> Any:
             raise UnreachableError("cannot write: Google does not answer")
 
-    queue = inbox(store=Gone())
+    queue = inbox(store=Deleted())
     assert queue.pushed(push(), lambda _: Done()) == Done()
     for result in (BUSY, GivenUp("no luck")):
         with pytest.raises(UnreachableError):
@@ -337,7 +337,7 @@ def test_two_ticks_at_once_publish_twice_at_worst(inbox: Make, services: Counted
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda _: inbox().wake(), range(2)))
 
-    found = told(fetch(services))
+    found = read_pushes(fetch(services))
     assert set(found) == {(n, 2) for n in range(20)}
     assert len(found) <= 40
     assert queue.wake() == 0
@@ -353,7 +353,7 @@ def test_one_inbox_that_fails_keeps_no_other_from_its_tick(
     with pytest.raises(TemporaryError, match="not-there"):
         wake([lost, queue])
 
-    assert told(fetch(services)) == [(1, 2)]
+    assert read_pushes(fetch(services)) == [(1, 2)]
 
 
 def test_inboxes_take_turns_and_a_tick_ends_in_time() -> None:
@@ -468,15 +468,15 @@ def flood(queue: PubsubQueue, services: Counted, *, patience: float) -> list[str
 
 
 def test_one_sender_s_flood_holds_up_no_other(inbox: Make, services: Counted) -> None:
-    """While all of a flood that is in hand hangs, who comes behind it is served; then the rest."""
-    ended = flood(inbox(room=FairShares(8)), services, patience=PATIENCE)
+    """While all messages of a flood that are in flight hang, others are served; then the rest."""
+    ended = flood(inbox(shares=FairShares(8)), services, patience=PATIENCE)
 
     assert ended.index("other") <= 6
     assert ended.count("flood") >= 40
     assert inbox().wake() == 0
 
 
-def test_without_a_room_a_flood_is_waited_for(inbox: Make, services: Counted) -> None:
+def test_without_fair_shares_a_flood_is_waited_for(inbox: Make, services: Counted) -> None:
     """The measure of the test above."""
     ended = flood(inbox(), services, patience=0.05)
 
@@ -487,39 +487,39 @@ def test_a_line_whose_callers_died_is_called_by_the_tick(
     inbox: Make, services: Counted, clock: FakeClock
 ) -> None:
     """Who stands at the head of a line for a minute is called, with the duty to call on."""
-    room = FairShares(4)
+    shares = FairShares(4)
     for _ in range(3):
-        room.enter((NAME, "flood"))
-    queue = inbox(room=room)
+        shares.enter((NAME, "flood"))
+    queue = inbox(shares=shares)
     for number in range(6):
         queue.pushed(push({"n": number}, number=str(number), share="flood"), never)
     assert queue.wake() == 0
     clock.advance(timedelta(seconds=61))
     assert queue.wake() == 4
     called = fetch(services)
-    assert told(called) == [(0, 1), (1, 1), (2, 1), (3, 1)]
+    assert read_pushes(called) == [(0, 1), (1, 1), (2, 1), (3, 1)]
 
     # In another process, which knows of no line, each calls the next.
-    other = inbox(room=FairShares(4))
+    other = inbox(shares=FairShares(4))
     for each in called:
         other.pushed(each, lambda _: Done())
-    assert told(fetch(services)) == [(4, 1), (5, 1)]
+    assert read_pushes(fetch(services)) == [(4, 1), (5, 1)]
     assert queue.wake() == 0
 
 
 def test_each_line_is_called_by_itself(inbox: Make, services: Counted, clock: FakeClock) -> None:
     """A tick calls the first ones of every line that stands, of none that was just begun."""
-    room = FairShares(4)
-    queue = inbox(room=room)
+    shares = FairShares(4)
+    queue = inbox(shares=shares)
     for number, share in enumerate(("flood", "tide", "late")):
         for _ in range(3):
-            room.enter((NAME, share))
+            shares.enter((NAME, share))
         if share == "late":
             clock.advance(timedelta(seconds=61))
         queue.pushed(push({"n": number}, number=str(number), share=share), never)
 
     assert queue.wake() == 2
-    assert told(fetch(services)) == [(0, 1), (1, 1)]
+    assert read_pushes(fetch(services)) == [(0, 1), (1, 1)]
 
 
 def test_who_ends_calls_two_where_there_are_places_and_one_where_there_are_not(
@@ -530,12 +530,12 @@ def test_who_ends_calls_two_where_there_are_places_and_one_where_there_are_not(
     for _ in range(3):
         full.enter((NAME, "flood"))
     for number in range(8):
-        inbox(room=full).pushed(push(number=str(number), share="flood"), never)
-    for room, called in ((empty, 2), (full, 1)):
-        for _ in range(3 if room is full else 0):
-            room.leave((NAME, "flood"))
-            room.enter((NAME, f"other {room}"))
-        inbox(room=room).pushed(push(share="flood", calls="1"), lambda _: Done())
+        inbox(shares=full).pushed(push(number=str(number), share="flood"), never)
+    for shares, called in ((empty, 2), (full, 1)):
+        for _ in range(3 if shares is full else 0):
+            shares.leave((NAME, "flood"))
+            shares.enter((NAME, f"other {shares}"))
+        inbox(shares=shares).pushed(push(share="flood", calls="1"), lambda _: Done())
         assert len(fetch(services)) == called
 
 
@@ -543,13 +543,13 @@ def test_one_that_was_called_and_not_published_is_called_again(
     inbox: Make, services: Counted, clock: FakeClock
 ) -> None:
     """Who dies while he calls the next keeps others from it for a minute, and no longer."""
-    room = FairShares(4)
+    shares = FairShares(4)
     for _ in range(3):
-        room.enter((NAME, "flood"))
-    inbox(room=room).pushed(push({"n": 1}, share="flood"), never)
+        shares.enter((NAME, "flood"))
+    inbox(shares=shares).pushed(push({"n": 1}, share="flood"), never)
     services.failing = {1}
     for _ in range(2):
-        inbox(room=FairShares(4)).pushed(push(share="flood", calls="1"), lambda _: Done())
+        inbox(shares=FairShares(4)).pushed(push(share="flood", calls="1"), lambda _: Done())
     assert services.published == [1]
     assert fetch(services) == []
     clock.advance(timedelta(seconds=59))
@@ -557,68 +557,66 @@ def test_one_that_was_called_and_not_published_is_called_again(
     clock.advance(timedelta(seconds=2))
 
     assert inbox().wake() == 1
-    assert told(fetch(services)) == [(1, 1)]
+    assert read_pushes(fetch(services)) == [(1, 1)]
 
 
 def test_many_who_call_at_once_call_each_one_once(inbox: Make, services: Counted) -> None:
     """A line that several processes call is called without repeats."""
-    room = FairShares(4)
+    shares = FairShares(4)
     for _ in range(3):
-        room.enter((NAME, "flood"))
+        shares.enter((NAME, "flood"))
     for number in range(24):
-        inbox(room=room).pushed(push({"n": number}, number=str(number), share="flood"), never)
+        inbox(shares=shares).pushed(push({"n": number}, number=str(number), share="flood"), never)
 
     def call(number: int) -> None:
         body = push({"n": -1}, number=f"x{number}", share="flood", calls="1")
-        inbox(room=FairShares(4)).pushed(body, lambda _: Done())
+        inbox(shares=FairShares(4)).pushed(body, lambda _: Done())
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(call, range(40)))
 
-    assert told(fetch(services)) == [(n, 1) for n in range(24)]
+    assert read_pushes(fetch(services)) == [(n, 1) for n in range(24)]
 
 
-def test_whoever_gives_up_or_comes_again_calls_the_next_as_well(
-    inbox: Make, services: Counted
-) -> None:
+def test_a_dead_letter_or_a_retry_calls_the_next_as_well(inbox: Make, services: Counted) -> None:
     """A line goes on whatever came of one of it."""
     for result in (BUSY, GivenUp("no luck")):
-        room = FairShares(4)
-        queue = inbox(room=room)
+        shares = FairShares(4)
+        queue = inbox(shares=shares)
         others = [(NAME, "flood")] * 2
         for key in others:
-            room.enter(key)
+            shares.enter(key)
 
         def work(_: Delivery, queue: PubsubQueue = queue, result: Result = result) -> Result:
             queue.pushed(push({"n": 2}, number="2", share="flood"), never)
             return result
 
         queue.pushed(push({"n": 1}, number="1", share="flood"), work)
-        assert told(fetch(services)) == [(2, 1)]
+        assert read_pushes(fetch(services)) == [(2, 1)]
 
 
-def test_who_lines_up_after_all_have_gone_is_called_at_once(
+def test_one_that_lines_up_after_all_have_ended_is_called_at_once(
     inbox: Make, services: Counted, store: SqliteStore
 ) -> None:
     """The last caller may end while somebody lines up behind it."""
-    room = FairShares(4)
+    shares = FairShares(4)
     for _ in range(3):
-        room.enter((NAME, "flood"))
+        shares.enter((NAME, "flood"))
 
     class Leaving:
         """A store in which a write takes so long that all others have ended by then."""
 
         def put(self, *args: Any, **more: Any) -> Any:
             for _ in range(3):
-                room.leave((NAME, "flood"))
+                shares.leave((NAME, "flood"))
             return store.put(*args, **more)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(store, name)
 
-    inbox(room=room, store=Leaving()).pushed(push(share="flood"), never)
+    inbox(shares=shares, store=Leaving()).pushed(push(share="flood"), never)
 
-    assert told(fetch(services)) == [(1, 1)]
+    assert read_pushes(fetch(services)) == [(1, 1)]
 
 
 # What the emulator pushes -----------------------------------------------------------------------
@@ -758,7 +756,7 @@ def test_an_emulator_that_went_away_comes_back_empty(
         queue.publish([Message({"n": 2}, "g")])
 
         assert queue.wake() == 1
-        assert told(fetch(services)) == [(1, 2), (2, 1)]
+        assert read_pushes(fetch(services)) == [(1, 2), (2, 1)]
         assert [each.reason for each in queue.list()] == ["no luck"]
         services.close()
 
@@ -806,14 +804,14 @@ def watched(monitoring: Monitoring, store: SqliteStore, clock: FakeClock) -> Pub
 
 
 def test_counts_what_was_measured_last(watched: PubsubQueue, monitoring: Monitoring) -> None:
-    """What is in hand is taken off what is not done; the oldest says since when it waits."""
+    """What is in flight is taken off what is not done; the oldest says since when it waits."""
     for minutes, undone in ((3, 90), (2, 12), (20, 5_000)):
-        monitoring.tell(
+        monitoring.report(
             NAME, "num_undelivered_messages", undone, at=START - timedelta(minutes=minutes)
         )
-    monitoring.tell("another", "num_undelivered_messages", 7, at=START)
-    monitoring.tell(NAME, "num_outstanding_messages", 4, at=START)
-    monitoring.tell(NAME, "oldest_unacked_message_age", 95, at=START)
+    monitoring.report("another", "num_undelivered_messages", 7, at=START)
+    monitoring.report(NAME, "num_outstanding_messages", 4, at=START)
+    monitoring.report(NAME, "oldest_unacked_message_age", 95, at=START)
 
     assert watched.backlog() == Backlog(8, 4, START - timedelta(seconds=95))
 
@@ -821,15 +819,17 @@ def test_counts_what_was_measured_last(watched: PubsubQueue, monitoring: Monitor
 def test_nothing_waits_where_nothing_was_measured(
     watched: PubsubQueue, monitoring: Monitoring
 ) -> None:
-    """A subscription that was just made has no measurements; more in hand than undone is late."""
+    """A subscription that was just made has no measurements; more in flight than undone is late."""
     assert watched.backlog() == Backlog(0, 0, None)
-    monitoring.tell(NAME, "num_outstanding_messages", 4, at=START)
-    monitoring.tell(NAME, "num_undelivered_messages", 3, at=START)
+    monitoring.report(NAME, "num_outstanding_messages", 4, at=START)
+    monitoring.report(NAME, "num_undelivered_messages", 3, at=START)
 
     assert watched.backlog() == Backlog(0, 3, None)
 
 
-def test_who_may_not_look_is_told_so(watched: PubsubQueue, monitoring: Monitoring) -> None:
+def test_a_caller_without_the_right_to_look_gets_an_error(
+    watched: PubsubQueue, monitoring: Monitoring
+) -> None:
     """No answer is never an empty one."""
     monitoring.refuse(403)
 

@@ -14,7 +14,7 @@ from bellhop.errors import (
     InvalidError,
     TemporaryError,
 )
-from bellhop.ports.charts import Wanted
+from bellhop.ports.charts import DesiredRelease
 
 FAIL = "execution error at (web/templates/a.yaml:1:3): "
 WEBHOOK = 'failed calling webhook "a.example": failed to call webhook: Post "https://a.svc:443": '
@@ -57,7 +57,7 @@ def test_who_may_mend_it(said: str, kind: type[BellhopError]) -> None:
     ],
     ids=["killed", "out of memory"],
 )
-def test_why_helm_ended_early_is_told(
+def test_the_error_says_why_helm_ended_early(
     tmp_path: Path, does: str, kind: type[BellhopError], says: str
 ) -> None:
     """It cannot say so itself."""
@@ -65,12 +65,12 @@ def test_why_helm_ended_early_is_told(
     program.write_text(f"#!/bin/sh\n{does}\n")
     program.chmod(0o755)
     with pytest.raises(kind) as caught:
-        HelmCharts(program).render(Wanted("web", "apps", tmp_path / "web-1.0.0.tgz"))
+        HelmCharts(program).render(DesiredRelease("web", "apps", tmp_path / "web-1.0.0.tgz"))
     assert type(caught.value) is kind
     assert str(caught.value).startswith(f"cannot render the chart of 'apps/web': {says}")
 
 
-def test_no_path_of_a_process_is_told() -> None:
+def test_the_error_has_no_path_of_a_process() -> None:
     """Helm reads the values from a file in memory that nobody else can open."""
     said = "failed to parse /proc/self/fd/15: error converting YAML to JSON: yaml: line 1"
     error = failure(f"Error: {said}\n", "deploy it")

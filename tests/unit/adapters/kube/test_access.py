@@ -14,6 +14,7 @@ from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.core.gvk import GVK
 from bellhop.errors import DeniedError, InvalidError, MissingError
+from tests.fakes.clock import Hand
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -56,16 +57,6 @@ class CountedSecrets(dict[str, bytes]):
     def names(self, prefix: str = "") -> object:
         """List them."""
         return iter(sorted(name for name in self if name.startswith(prefix)))
-
-
-class Hand:
-    """A clock's hand that a test moves."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 @pytest.fixture
@@ -142,7 +133,7 @@ def test_keeps_the_client_while_the_secret_is_the_same(
 def test_makes_a_new_client_when_the_secret_changed(
     opener: KubeAccess, secrets: CountedSecrets, hand: Hand
 ) -> None:
-    """A cluster registered anew is reached at its new place after a minute at most."""
+    """A cluster registered again is reached at its new place after a minute at most."""
     secrets.register("a/b", "https://127.0.0.1:1")
     first = opener.open("a/b")
     secrets.register("a/b", "https://127.0.0.1:2")
@@ -151,7 +142,7 @@ def test_makes_a_new_client_when_the_secret_changed(
     assert opener.open("a/b") is not first
 
 
-def test_forgets_at_once_when_told(opener: KubeAccess, secrets: CountedSecrets) -> None:
+def test_forgets_at_once_on_request(opener: KubeAccess, secrets: CountedSecrets) -> None:
     """Registration in the same process does not wait a minute; forgetting twice is fine."""
     secrets.register("a/b", "https://127.0.0.1:1")
     first = opener.open("a/b")
@@ -194,7 +185,7 @@ def test_a_rotated_token_costs_no_failure(
 def test_another_program_gets_the_name_of_the_server(
     opener: KubeAccess, secrets: CountedSecrets
 ) -> None:
-    """A server behind an ingress is found by it; as whom a tenant's calls are made is said, too."""
+    """A server behind an ingress is found by it; the account of a tenant's calls is sent, too."""
     secrets.register("a/b", "https://rancher.example/k8s/clusters/c")
 
     document = json.loads(opener.kubeconfig("a/b", account="team/alice"))
@@ -204,15 +195,15 @@ def test_another_program_gets_the_name_of_the_server(
     assert user == {"token": "first", "as": "system:serviceaccount:team:alice"}
 
 
-def test_who_makes_tokens_is_told_which_one_was_refused(
+def test_the_maker_of_tokens_gets_the_refused_one(
     secrets: CountedSecrets, hand: Hand, api: ScriptedApi
 ) -> None:
     """He makes another one before it is read again, as early as that is."""
     secrets.register("a/b", api.url)
-    told: list[tuple[str, str]] = []
+    refused_ones: list[tuple[str, str]] = []
 
     def refused(cluster: str, token: str) -> None:
-        told.append((cluster, token))
+        refused_ones.append((cluster, token))
         secrets.register(cluster, api.url, token="second")
 
     opener = KubeAccess(secrets, reach=LOCAL, refused=refused, seconds=hand)
@@ -222,7 +213,7 @@ def test_who_makes_tokens_is_told_which_one_was_refused(
     with pytest.raises(DeniedError):
         client.get(CONFIG_MAP, "web", "a")
 
-    assert told == [("a/b", "first")]
+    assert refused_ones == [("a/b", "first")]
 
 
 def test_refused_credentials_are_read_again_only_now_and_then(
@@ -241,7 +232,7 @@ def test_refused_credentials_are_read_again_only_now_and_then(
     assert len(secrets.reads) == 2
 
 
-def test_a_cluster_registered_anew_is_reached_at_its_new_place_at_once(
+def test_a_new_registration_is_reached_at_its_new_address_at_once(
     opener: KubeAccess, secrets: CountedSecrets
 ) -> None:
     """The first message that has read the new record goes there, with no minute in between."""
@@ -299,7 +290,7 @@ def test_registering_the_same_credentials_again_keeps_the_client(
     assert opener.open("a/b", version=second) is client
 
 
-def test_versions_tell_credentials_apart_and_no_more() -> None:
+def test_versions_distinguish_credentials_and_no_more() -> None:
     """Another token or place is another version, from which neither can be read."""
     secrets = CountedSecrets()
     versions = {
@@ -333,7 +324,7 @@ def test_a_rotation_that_moves_the_server_forgets_its_kinds(
 
 
 def test_what_was_stored_is_held_to_where_calls_may_go(secrets: CountedSecrets) -> None:
-    """In a cloud a stored loopback address is refused, whoever stored it."""
+    """In a cloud a stored loopback address is refused, however it was stored."""
     secrets.register("a/b", "http://127.0.0.1:9001/2018-06-01/runtime")
 
     with pytest.raises(InvalidError, match=r"cluster 'a/b'.*is the machine that calls itself"):
@@ -373,7 +364,7 @@ def test_keeps_so_many_clients_and_no_more(
     assert [name[-1] for name in secrets.reads] == ["a", "b", "c", "b"]
 
 
-def test_a_fleet_that_is_walked_in_order_stays_open(
+def test_clients_of_a_fleet_taken_in_order_stay_open(
     opener: KubeAccess, secrets: CountedSecrets
 ) -> None:
     """A profile for a thousand clusters goes through them again and again."""

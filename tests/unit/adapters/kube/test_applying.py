@@ -100,7 +100,7 @@ def test_who_stumbles_once_is_given_conditions(api: ScriptedApi, kube: KubeClien
 def test_what_is_not_as_it_was_known_is_not_written_to(
     api: ScriptedApi, kube: KubeClient, uid: str, there: Answer
 ) -> None:
-    """Whatever the apply was refused with: who asked looks, and decides anew."""
+    """Whatever the apply was refused with: who asked looks, and decides again."""
     api.script = [ODD, there]
 
     with pytest.raises(StaleError):

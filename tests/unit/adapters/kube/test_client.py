@@ -28,7 +28,7 @@ NAMESPACE = GVK("", "v1", "Namespace")
 AWAY = GVK("away.example", "v1", "Thing")
 READY = Answer(body=b"ok")
 STARTING = Answer(500, b"[-]poststarthook/crd-informer-synced failed: reason withheld")
-GONE = Answer.status(410, "Expired", "too old resource version")
+EXPIRED = Answer.status(410, "Expired", "too old resource version")
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_readiness_that_may_not_be_asked_counts_as_ready(
 
 
 def test_an_aggregated_api_that_is_away_is_unreachable(api: ScriptedApi, kube: KubeClient) -> None:
-    """Its kinds are known to somebody, only not now; nothing may be taken for gone."""
+    """Its kinds are known, only not now; nothing may be taken for deleted."""
     away = Answer(503, b"service unavailable")
     api.script = [away, away, away]
 
@@ -113,7 +113,7 @@ def test_an_aggregated_api_that_is_away_is_unreachable(api: ScriptedApi, kube: K
 
 
 @pytest.mark.parametrize("body", [{}, [], {"resources": None}])
-def test_what_is_no_list_of_kinds_leaves_a_kind_unknown_to_us_alone(
+def test_an_answer_that_is_no_list_of_kinds_leaves_a_kind_unknown(
     api: ScriptedApi, kube: KubeClient, body: Any
 ) -> None:
     """That the cluster does not serve a kind takes an answer that says so."""
@@ -170,9 +170,9 @@ def test_what_is_no_list_is_not_an_empty_one(api: ScriptedApi, kube: KubeClient,
         list(kube.list(CONFIG_MAP))
 
 
-def test_begins_anew_when_a_list_expires(api: ScriptedApi, kube: KubeClient) -> None:
+def test_begins_again_when_a_list_expires(api: ScriptedApi, kube: KubeClient) -> None:
     """What came already comes again only if it changed; nothing is left out."""
-    api.script = [_page("a", token="t1"), GONE, _page("a", token="t2"), _page("b")]
+    api.script = [_page("a", token="t1"), EXPIRED, _page("a", token="t2"), _page("b")]
 
     found = [each["metadata"]["name"] for each in kube.list(CONFIG_MAP)]
 
@@ -182,7 +182,7 @@ def test_begins_anew_when_a_list_expires(api: ScriptedApi, kube: KubeClient) -> 
 
 def test_an_object_that_changed_meanwhile_comes_again(api: ScriptedApi, kube: KubeClient) -> None:
     """The later state is the last one seen."""
-    api.script = [_page("a", token="t1"), GONE, _page("a", version="2")]
+    api.script = [_page("a", token="t1"), EXPIRED, _page("a", version="2")]
 
     versions = [each["metadata"]["resourceVersion"] for each in kube.list(CONFIG_MAP)]
 
@@ -191,7 +191,7 @@ def test_an_object_that_changed_meanwhile_comes_again(api: ScriptedApi, kube: Ku
 
 def test_gives_up_on_a_list_that_always_expires(api: ScriptedApi, kube: KubeClient) -> None:
     """Later it may be quieter."""
-    api.script = [_page("a", token="t1"), GONE] * 4
+    api.script = [_page("a", token="t1"), EXPIRED] * 4
 
     with pytest.raises(StaleError, match="changes faster than it can be read"):
         list(kube.list(CONFIG_MAP))
@@ -313,7 +313,7 @@ def test_what_is_no_object_is_no_answer(api: ScriptedApi, kube: KubeClient, body
 
 
 def test_an_apply_without_a_uid_is_no_answer(api: ScriptedApi, kube: KubeClient) -> None:
-    """Whoever applies relies on it to remove just this object later."""
+    """The applier relies on it to remove just this object later."""
     api.script = [Answer(body={"metadata": {"name": "a"}})]
 
     with pytest.raises(UnreachableError, match="an object without a uid"):
@@ -350,8 +350,8 @@ def test_asks_for_one_page(api: ScriptedApi, kube: KubeClient) -> None:
 
 
 def test_a_page_that_expired_is_stale(api: ScriptedApi, kube: KubeClient) -> None:
-    """The caller begins anew."""
-    api.script = [GONE]
+    """The caller begins again."""
+    api.script = [EXPIRED]
 
     with pytest.raises(StaleError, match="cannot list ConfigMap on cluster 'prod/eu-1'"):
         kube.page(CONFIG_MAP, limit=7, after="t")
@@ -430,7 +430,7 @@ def test_one_object_that_is_too_large_is_named_and_left_out(
 def test_one_object_nested_too_deep_is_named_and_left_out(
     api: ScriptedApi, kube: KubeClient, levels: int
 ) -> None:
-    """Also where Python's decoder gives up on the whole page; read alone it is too large."""
+    """Also where Python's decoder fails on the whole page; read by itself it is too large."""
     spec = '{"a": [' * (levels // 2) + '"}]"' + "]}" * (levels // 2)
     deep = '{"metadata": {"name": "deep"}, "spec": {"b": ' + spec + "}}"
     others = [f'{{"metadata": {{"name": "{name}"}}}}' for name in "az"]
@@ -470,7 +470,7 @@ def test_an_answer_that_is_deep_and_broken_is_no_json(api: ScriptedApi, kube: Ku
 
 
 def test_a_token_for_the_next_page_has_an_end(api: ScriptedApi, kube: KubeClient) -> None:
-    """It is kept in messages, where no megabyte of a stranger belongs."""
+    """It is kept in messages, where no megabyte of untrusted origin belongs."""
     api.script = [_page("a", token="t" * 5000)]
 
     with pytest.raises(UnreachableError, match="token for the next page is too long"):
@@ -490,7 +490,7 @@ def test_a_token_is_a_text(api: ScriptedApi, kube: KubeClient, token: Any) -> No
 def test_a_list_without_end_ends(
     api: ScriptedApi, kube: KubeClient, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that always has one more page does not keep a sweep for ever."""
+    """A server that always has one more page does not keep a resync for ever."""
     monkeypatch.setattr(kube_client, "_MOST", 9)
     monkeypatch.setattr(kube_client, "_BARREN", 4)
     api.script = [_page(*names, token="t")] * 5
@@ -538,7 +538,7 @@ def test_a_group_that_is_away_has_not_lost_its_versions(api: ScriptedApi, kube: 
 
 
 def test_removes_by_a_version_that_is_served(api: ScriptedApi, kube: KubeClient) -> None:
-    """That the old path leads nowhere does not mean that the object is gone."""
+    """That the old path leads nowhere does not mean that the object is deleted."""
     api.script = [CARTS, CART]
     assert kube.get(OLD, "default", "a") is not None
 
@@ -558,7 +558,7 @@ def test_a_kind_without_any_version_has_no_objects(api: ScriptedApi, kube: KubeC
     assert kube.remove(OLD, "default", "a") is None
 
 
-def test_a_lost_race_over_a_uid_is_told_from_other_conflicts(
+def test_a_lost_race_over_a_uid_is_distinguished_from_other_conflicts(
     api: ScriptedApi, kube: KubeClient
 ) -> None:
     """The object is looked at: another uid is not ours, the same one is worth another try."""
@@ -713,7 +713,7 @@ def test_half_a_status_grants_nothing(api: ScriptedApi, kube: KubeClient, status
 def test_an_odd_object_leaves_the_refusal_as_it_is(
     api: ScriptedApi, kube: KubeClient, live: Any
 ) -> None:
-    """What is read to get past a defect is a stranger's, too."""
+    """What is read to get past a defect is untrusted, too."""
     causes = [{"field": "data.m", "message": LEFT_NULL}]
     api.script = [Answer.status(422, "Invalid", "is null", causes=causes), Answer(body=live)]
 
@@ -722,7 +722,7 @@ def test_an_odd_object_leaves_the_refusal_as_it_is(
 
 
 def test_a_refusals_words_do_nothing_to_a_terminal(api: ScriptedApi, kube: KubeClient) -> None:
-    """Escapes of a stranger are left out."""
+    """Escapes of untrusted origin are left out."""
     api.script = [Answer.status(422, "Invalid", "a\x1b[2Jb\x07\u202ec\nd")]
 
     with pytest.raises(InvalidError) as caught:

@@ -17,7 +17,7 @@ import pytest
 
 from bellhop.adapters.egress import client as egress
 from bellhop.adapters.egress import dialer
-from bellhop.adapters.egress.lookups import Lookups
+from bellhop.adapters.egress.dialer import Lookups
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
@@ -327,7 +327,7 @@ def test_who_says_nothing_calls_nothing_here(api: ScriptedApi) -> None:
 
 
 def test_a_name_that_leads_to_a_forbidden_address_is_not_called(names: Names) -> None:
-    """It may lead elsewhere tomorrow, so that it is tried again."""
+    """It may lead to another address tomorrow, so that it is tried again."""
     names.answers = [["169.254.169.254"]]
 
     with pytest.raises(

@@ -46,7 +46,7 @@ def _classes(module: Any) -> list[type[Exception]]:
 
 @pytest.mark.parametrize("foreign", _classes(urllib3.exceptions), ids=lambda c: c.__name__)
 def test_every_class_of_urllib3_is_mapped(foreign: type[Exception]) -> None:
-    """A class that a new release brings must be given a meaning here."""
+    """A class that a new release adds must be given a meaning here."""
     assert any(issubclass(foreign, known) for known in TRANSPORT)
 
     error = transport_error(foreign.__new__(foreign), APPLY)
@@ -140,7 +140,7 @@ def test_every_status_has_its_error(refusal: Refusal, ours: type[BellhopError], 
         pytest.param("²", None, id="a digit that is no number"),
     ],
 )
-def test_waits_as_long_as_it_is_told(code: int, header: str, delay: timedelta | None) -> None:
+def test_waits_as_long_as_the_server_asks(code: int, header: str, delay: timedelta | None) -> None:
     """Retry-After becomes the delay, within reason."""
     error = refusal_error(Refusal.read(code, b"", {"Retry-After": header}), APPLY)
 
@@ -280,7 +280,7 @@ def test_says_who_may_change_and_not_create(account: str, call: Call, whose: str
 
 
 def test_says_what_bellhop_needs_to_give_rights() -> None:
-    """Though the roles come from a Secret, of which no word of the server is told."""
+    """Though the roles come from a Secret, no word of the server is shown."""
     words = "attempting to grant RBAC permissions not currently held: {secret}"
     error = refusal_error(_status(403, "Forbidden", words), replace(APPLY, private=True))
 

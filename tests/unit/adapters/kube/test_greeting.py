@@ -1,4 +1,4 @@
-"""Who has not been heard of is greeted first, with little patience and for all who wait."""
+"""A server without a recent answer is greeted first, with a short timeout, for all that wait."""
 
 from __future__ import annotations
 
@@ -15,22 +15,13 @@ from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.errors import UnreachableError
+from tests.fakes.clock import Hand
 from tests.fakes.silent import Silent
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 GET = Request("GET", "/x")
 CALL = Call("prod/eu-1", "read ConfigMap 'web/a'")
-GONE = UnreachableError("it does not answer")
-
-
-class Hand:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
+UNREACHABLE = UnreachableError("it does not answer")
 
 
 def counted(error: UnreachableError | None = None) -> tuple[list[int], Callable[[], None]]:
@@ -45,25 +36,25 @@ def counted(error: UnreachableError | None = None) -> tuple[list[int], Callable[
     return made, greet
 
 
-def test_greets_after_a_silence_alone() -> None:
+def test_greets_only_after_a_silence() -> None:
     """Who has answered lately is not asked whether it does."""
     hand = Hand()
     greeting, (made, greet) = Greeting(hand), counted()
     for wait in (0.0, QUIET_SECONDS / 2, QUIET_SECONDS / 2, 1.0, QUIET_SECONDS):
         hand.at += wait
-        greeting.exchange(greet, lambda: GONE)
+        greeting.exchange(greet, lambda: UNREACHABLE)
 
     assert len(made) == 3
 
 
 def test_greets_again_after_a_call_that_was_not_answered() -> None:
-    """What was heard before it says nothing any more."""
+    """Its last answer before that says nothing any more."""
     greeting, (made, greet) = Greeting(Hand()), counted()
-    greeting.exchange(greet, lambda: GONE)
+    greeting.exchange(greet, lambda: UNREACHABLE)
     greeting.missed()
-    greeting.exchange(greet, lambda: GONE)
-    greeting.heard()
-    greeting.exchange(greet, lambda: GONE)
+    greeting.exchange(greet, lambda: UNREACHABLE)
+    greeting.answered()
+    greeting.exchange(greet, lambda: UNREACHABLE)
 
     assert len(made) == 2
 
@@ -71,11 +62,11 @@ def test_greets_again_after_a_call_that_was_not_answered() -> None:
 def test_one_greeting_that_fails_stands_for_those_that_come_with_it() -> None:
     """And not for those that come later."""
     hand = Hand()
-    greeting, (made, greet) = Greeting(hand), counted(GONE)
+    greeting, (made, greet) = Greeting(hand), counted(UNREACHABLE)
     for wait in (0.0, 0.1, 0.2, 1.0):
         hand.at += wait
         with pytest.raises(UnreachableError):
-            greeting.exchange(greet, lambda: GONE)
+            greeting.exchange(greet, lambda: UNREACHABLE)
 
     assert len(made) == 2
 
@@ -119,7 +110,7 @@ def test_many_threads_wait_for_one_greeting(
 def test_a_server_that_answers_may_take_its_time(
     api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The little patience is for the greeting alone."""
+    """The little patience is for the greeting only."""
     monkeypatch.setattr(transport, "GREETING_SECONDS", 0.2)
 
     def slow(_: object) -> Answer:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from bellhop.adapters.egress.client import HttpClient
+from bellhop.adapters.egress.client import HttpClient, Idle
 from bellhop.adapters.egress.dialer import Dialer
-from bellhop.adapters.egress.idle import Idle
 from bellhop.core.address_policy import LOCAL
+from tests.fakes.clock import Hand
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 
@@ -21,16 +21,6 @@ class Line:
 
     def close(self) -> None:
         self.open = False
-
-
-class Hand:
-    """A clock's hand that a test moves."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 def test_the_least_recently_used_goes_first() -> None:
@@ -47,7 +37,7 @@ def test_the_least_recently_used_goes_first() -> None:
 
 
 def test_what_lay_too_long_is_closed() -> None:
-    """A minute after it was used, whoever lays one down closes it."""
+    """The next one that is laid down a minute after its last use closes it."""
     hand, old, young, last = Hand(), Line(), Line(), Line()
     idle = Idle(10, clock=hand)
     idle.lay_down(old)

@@ -1,4 +1,4 @@
-"""How far an API server's clock is from ours, by the time it tells with each answer."""
+"""How far an API server's clock is from ours, by the time in each of its answers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def kube(handler: type[_Handler]) -> Iterator[KubeClient]:
 
 @pytest.mark.parametrize("status", [200, 403])
 @pytest.mark.parametrize("minutes", [-15, 0, 15])
-def test_tells_how_far_a_clock_is_away(
+def test_returns_the_skew_of_a_clock(
     kube: KubeClient, handler: type[_Handler], minutes: int, status: int
 ) -> None:
     """By an answer as by a refusal, on either side."""
@@ -77,9 +77,7 @@ def test_tells_how_far_a_clock_is_away(
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Jan 2026 12:00:00 GMT", "\xff"])
-def test_knows_nothing_of_a_clock_that_is_not_told(
-    kube: KubeClient, handler: type[_Handler], date: str
-) -> None:
+def test_has_no_skew_without_a_date(kube: KubeClient, handler: type[_Handler], date: str) -> None:
     """No answer yet, no date, or none that can be read."""
     assert kube.skew is None
     handler.date = date

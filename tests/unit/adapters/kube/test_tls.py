@@ -113,7 +113,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of handshakes that a test wants to fail."""
+        """Say nothing of handshakes that a test lets fail."""
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_no_spelling_of_the_scheme_loses_authority_and_key(server: str, authorit
         KubeClient("a/b", replace(wrong, server=written), reach=LOCAL).version()
 
 
-def test_a_client_certificate_tells_when_it_ends(authority: Party) -> None:
+def test_a_client_certificate_has_its_end(authority: Party) -> None:
     """As a token does; the first of both counts."""
     alice = _party("alice", authority)
     kubeconfig = _kubeconfig("https://10.0.0.1", authority, alice)
@@ -267,13 +267,13 @@ def test_a_context_that_nobody_has_is_let_go(authority: Party) -> None:
     """Credentials that are no more are not kept for their context's sake."""
     contexts, kubeconfig = Contexts(), _kubeconfig("https://127.0.0.1:1", authority, _party("x"))
     kubeconfig = replace(kubeconfig, client_certificate_data="", client_key_data="")
-    gone = weakref.ref(contexts.of("a/b", kubeconfig))
+    released = weakref.ref(contexts.of("a/b", kubeconfig))
     gc.collect()
 
-    assert gone() is None
+    assert released() is None
 
 
-def test_threads_may_shake_hands_with_one_context(server: str, authority: Party) -> None:
+def test_threads_share_one_context(server: str, authority: Party) -> None:
     """What urllib3 sets on a context before each handshake is set once, before the first."""
     context = Contexts().of("a/b", _kubeconfig(server, authority, _party("alice", authority)))
     ours, theirs = ssl.MemoryBIO(), ssl.MemoryBIO()

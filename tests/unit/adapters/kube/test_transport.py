@@ -1,4 +1,4 @@
-"""Where a request goes, how long it takes and as whom it goes is the kubeconfig's to say alone."""
+"""The kubeconfig decides where a request goes, as which user, and how long it may take."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GET = Request("GET", "/x")
 
 
 def test_sends_the_token_and_asks_for_json(api: ScriptedApi) -> None:
-    """Each request carries who it is, and as whom it acts if that is set."""
+    """Each request carries its user, and the impersonated one if that is set."""
     api.script = [Answer()]
 
     Acting(Transport("prod/eu-1", api.kubeconfig, reach=LOCAL), "team/alice").send(GET, CALL)
@@ -236,14 +236,12 @@ def test_an_unknown_host_is_unreachable() -> None:
 
 def test_a_refused_connection_is_unreachable() -> None:
     """Nobody listens there."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        kubeconfig = Kubeconfig(f"http://127.0.0.1:{held.getsockname()[1]}", token="t")
 
-    with pytest.raises(UnreachableError, match="refused or has no route"):
-        Transport("a/b", Kubeconfig(f"http://127.0.0.1:{port}", token="t"), reach=LOCAL).send(
-            GET, CALL
-        )
+        with pytest.raises(UnreachableError, match="refused or has no route"):
+            Transport("a/b", kubeconfig, reach=LOCAL).send(GET, CALL)
 
 
 def test_https_to_a_plain_server_is_unreachable(api: ScriptedApi) -> None:
@@ -280,7 +278,7 @@ def test_damaged_certificates_are_invalid(fields: dict[str, str], part: str) -> 
         Transport("a/b", Kubeconfig("https://127.0.0.1", **fields), reach=LOCAL)
 
 
-def test_reads_the_credentials_anew_when_they_are_refused(api: ScriptedApi) -> None:
+def test_reads_the_credentials_again_when_they_are_refused(api: ScriptedApi) -> None:
     """A rotated token costs one more request, and no failure."""
     api.script = [Answer(401), Answer(body={"ok": 1}), Answer(body={"ok": 2})]
     sender = Transport(
@@ -306,7 +304,7 @@ def test_is_denied_when_there_are_no_other_credentials(api: ScriptedApi, token: 
 
 
 def test_is_denied_when_the_new_credentials_are_refused_too(api: ScriptedApi) -> None:
-    """They are read anew once for a request."""
+    """They are read again once for a request."""
     api.script = [Answer(401), Answer(401)]
 
     with pytest.raises(UnauthorizedError):
@@ -353,7 +351,7 @@ def test_threads_that_are_refused_together_renew_once(api: ScriptedApi) -> None:
 
 
 def test_a_failure_to_renew_is_what_is_said(api: ScriptedApi) -> None:
-    """A cluster whose secret is gone is no longer registered."""
+    """A cluster whose secret is deleted is no longer registered."""
 
     def gone(_refused: Kubeconfig) -> Kubeconfig:
         raise MissingError("cluster 'a/b' has no stored credentials; register it")

@@ -21,7 +21,7 @@ def kubectl() -> Path:
 
 
 class Uncalled:
-    """A port of loopback: whoever connects to it is found in its backlog."""
+    """A port of loopback: each client that connects to it is found in its backlog."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))

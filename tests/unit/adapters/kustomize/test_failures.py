@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.adapters.kustomize.failures import failure
+from bellhop.adapters.kustomize.kustomizations import failure
 from bellhop.adapters.programs.box import Ended
 from bellhop.errors import InvalidError, TemporaryError, TooLargeError
 

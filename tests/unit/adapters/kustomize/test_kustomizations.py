@@ -1,4 +1,4 @@
-"""Kustomizations built by the real kubectl: as it does alone, and with nothing but their files."""
+"""Kustomizations built by the real kubectl: as it does by itself, of nothing but their files."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def folder_of(files: Mapping[str, str | bytes]) -> dict[str, bytes]:
 
 
 def plain(kubectl: Path, root: Path, path: str, files: Mapping[str, str | bytes]) -> str:
-    """Build a folder by kubectl alone."""
+    """Build a folder by kubectl only."""
     for name, content in folder_of(files).items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
@@ -177,7 +177,7 @@ def build(kubectl: Path) -> Any:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_it_builds_what_kubectl_builds_alone(
+def test_it_builds_as_kubectl_by_itself(
     build: Any, kubectl: Path, tmp_path: Path, sample: str
 ) -> None:
     path, files = SAMPLES[sample]

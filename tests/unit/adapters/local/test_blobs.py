@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.adapters.local.store import FileBlobs
 from bellhop.errors import DeniedError, InvalidError
 
 
-def test_spreads_blobs_over_folders_for_this_user_alone(tmp_path: Path) -> None:
+def test_spreads_blobs_over_folders_only_for_this_user(tmp_path: Path) -> None:
     """Many blobs lie in up to 256 folders, 0700, as files of 0600."""
     blobs = FileBlobs(tmp_path / "blobs")
     for number in range(100):

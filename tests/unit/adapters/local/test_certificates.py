@@ -182,7 +182,7 @@ def test_refuses_an_authority_with_a_key_of_another_kind(authority: Authority) -
 
 
 def test_serial_numbers_differ(authority: Authority) -> None:
-    """Two certificates of one authority are told apart."""
+    """Two certificates of one authority are distinguished."""
     serials = {
         load(issue(authority, ["localhost"], now=NOW, validity=DAY)[0]).serial_number
         for _ in range(3)

@@ -9,7 +9,7 @@ import pytest
 from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_microseconds
 
 
-def test_tells_the_time_in_utc() -> None:
+def test_reads_the_time_in_utc() -> None:
     """The time is aware, in UTC, and now."""
     before = datetime.now(UTC)
     now = SystemClock().now()

@@ -44,7 +44,7 @@ def database(path: Path) -> Iterator[Database]:
     database.close()
 
 
-def test_makes_its_folder_and_files_for_this_user_alone(database: Database, path: Path) -> None:
+def test_makes_its_folder_and_files_only_for_this_user(database: Database, path: Path) -> None:
     """Nobody else may read what the file or its side files hold."""
     database.rows("INSERT INTO notes VALUES ('x') RETURNING 1")
 
@@ -76,7 +76,7 @@ def test_commits_without_waiting_for_the_disk(database: Database) -> None:
 
 
 def test_migrates_an_older_file(database: Database, path: Path) -> None:
-    """A file of an older version is brought to the newest with what it holds."""
+    """A file of an older version is migrated to the newest with what it holds."""
     database.rows("INSERT INTO notes VALUES ('old') RETURNING 1")
     database.close()
     newer = Database(path, schema(FIRST, SECOND))
@@ -154,7 +154,7 @@ def test_says_that_a_file_is_damaged(tmp_path: Path) -> None:
 
 
 def test_says_that_the_disk_is_full(database: Database) -> None:
-    """A write that finds no room is temporary, and what was there stays."""
+    """A write to a full disk is a temporary error, and what was there stays."""
     database.rows("INSERT INTO notes VALUES ('kept') RETURNING 1")
     database.rows("PRAGMA max_page_count = 1")
 
@@ -165,7 +165,7 @@ def test_says_that_the_disk_is_full(database: Database) -> None:
 
 
 def test_says_that_another_process_holds_the_file(database: Database, path: Path) -> None:
-    """A lock that is not let go in time is temporary; once it is, work goes on."""
+    """A lock that is not released in time is temporary; once it is, work goes on."""
     database.rows("PRAGMA busy_timeout = 50")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -196,7 +196,7 @@ def test_waits_for_another_process(database: Database, path: Path) -> None:
 
 
 def test_a_transaction_is_whole_or_not_at_all(database: Database) -> None:
-    """An error within a transaction, whoever raises it, takes back all of it."""
+    """An error within a transaction, wherever it is raised, takes back all of it."""
 
     def write(then: Callable[[Callable[..., object]], object]) -> None:
         with database.transaction() as execute:
@@ -280,7 +280,7 @@ def test_is_closed_once_and_for_all(database: Database) -> None:
         database.rows("SELECT 1")
 
 
-def test_a_forked_child_opens_the_file_anew(database: Database) -> None:
+def test_a_forked_child_opens_the_file_again(database: Database) -> None:
     """A child writes through a connection of its own, and its parent's goes on."""
     database.rows("INSERT INTO notes VALUES ('before') RETURNING 1")
     child = os.fork()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.adapters.local.failures import CLASSES, NUMBERS, RESULTS, translate
+from bellhop.adapters.local.files import CLASSES, NUMBERS, RESULTS, translate
 from bellhop.errors import BellhopError, TemporaryError
 
 PATH = Path("/state/store.db")
@@ -83,7 +83,7 @@ def test_every_number_of_the_operating_system_is_mapped() -> None:
 
 
 def test_an_error_without_a_number_may_pass() -> None:
-    """An OSError that is text alone is temporary."""
+    """An OSError that is text only is temporary."""
     assert isinstance(translate(OSError("words"), PATH), TemporaryError)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.adapters.local.limiters import ConnectionLimiter
+from bellhop.adapters.local.protocol import ConnectionLimiter
 
 
 class Client:
@@ -26,11 +26,11 @@ def entered(limiter: ConnectionLimiter, *peers: str) -> list[Client]:
 def test_closes_one_of_the_address_with_the_most_unauthenticated_clients() -> None:
     """Its oldest is closed; an authenticated one stays, though it came before."""
     limiter = ConnectionLimiter(most=4)
-    known, one, other, alone = entered(limiter, "a", "a", "a", "b")
+    known, one, other, last = entered(limiter, "a", "a", "a", "b")
     limiter.prove(known)
     entered(limiter, "c")
 
-    assert [each.dropped for each in (known, one, other, alone)] == [False, True, False, False]
+    assert [each.dropped for each in (known, one, other, last)] == [False, True, False, False]
     assert len(limiter.all()) == 4
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.database import Database
 from bellhop.adapters.local.queue import SqliteQueue
-from bellhop.adapters.local.queue_schema import SCHEMA
+from bellhop.adapters.local.queue_rows import SCHEMA
 from bellhop.errors import InvalidError, MissingError
 from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Message
 from tests.fakes.clock import FakeClock
@@ -65,7 +65,7 @@ def test_releases_what_dead_workers_held(queue: SqliteQueue, open_queue: Open) -
     assert sorted(seen) == [(1, 2), (2, 2), (3, 2)]
 
 
-def test_release_leaves_delays_and_other_queues_alone(
+def test_release_leaves_delays_and_other_queues_unchanged(
     queue: SqliteQueue, open_queue: Open, clock: FakeClock
 ) -> None:
     """A message that waits for its retry still waits, and another queue's workers live on."""
@@ -84,7 +84,7 @@ def test_release_leaves_delays_and_other_queues_alone(
 
 
 def test_drops_a_dead_letter(open_queue: Open) -> None:
-    """A dropped dead letter is gone for good and cannot be dropped twice."""
+    """A dropped dead letter is deleted for good and cannot be dropped twice."""
     queue = open_queue(attempts=1)
     queue.publish([Message({"n": 1}, "a")])
     queue.settle(queue.receive(1, wait=NOW)[0], Again(NOW, "no"))
@@ -147,7 +147,7 @@ def test_settles_a_batch_at_once(open_queue: Open, clock: FakeClock) -> None:
 
 
 def test_settles_and_takes_what_comes_next_at_once(open_queue: Open, clock: FakeClock) -> None:
-    """What was settled counts: its group goes on, and its share has room."""
+    """What was settled counts: its group goes on, and its fairness key has a free slot."""
     queue = open_queue(per_share=1, groups=1, attempts=3)
     queue.publish([Message({"n": n}, f"group {n // 2}", "a") for n in range(4)])
     queue.publish([Message({"n": 9}, "b", "b")])
@@ -227,7 +227,7 @@ def test_a_share_begins_with_few_and_widens(open_queue: Open) -> None:
 
 
 def test_a_share_with_all_its_workers_busy_wakes_when_one_is_done(tmp_path: Path) -> None:
-    """Who waits for a share looks again when it is let go, and does not spin meanwhile."""
+    """Who waits for a share reads again when it is released, and does not spin meanwhile."""
     queue = SqliteQueue(tmp_path / "queue.db", "inbox", clock=SystemClock(), per_share=1)
     queue.publish([Message({"n": n}, f"a{n}", "a") for n in range(2)])
     [first] = queue.receive(1, wait=NOW)
@@ -301,7 +301,7 @@ def test_a_message_of_the_same_connection_wakes_at_once(tmp_path: Path) -> None:
 
 
 def test_a_message_of_another_connection_is_noticed_soon(open_queue: Open) -> None:
-    """The file alone says so, as for another process: within a tenth of a second."""
+    """Only the file says so, as for another process: within a tenth of a second."""
     receiver, publisher = open_queue(), open_queue()
     message = [Message({"n": 1}, "g")]
 

@@ -39,7 +39,7 @@ def test_takes_a_key_of_32_bytes_only(folder: Path, length: int) -> None:
     assert not folder.exists()
 
 
-def test_keeps_files_for_this_user_alone(folder: Path) -> None:
+def test_keeps_files_only_for_this_user(folder: Path) -> None:
     """The folder is 0700 and the files 0600, whatever the umask or what was there before."""
     umask = os.umask(0)
     folder.mkdir(0o755)
@@ -156,7 +156,7 @@ def test_a_failed_write_leaves_the_older_value_and_no_rest(
     assert only_file(folder) == path
 
 
-def test_a_folder_that_is_gone_is_said(secrets: FileSecrets, folder: Path) -> None:
+def test_a_deleted_folder_is_reported(secrets: FileSecrets, folder: Path) -> None:
     """Reading in a folder that was deleted is a missing secret."""
     folder.rmdir()
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.local import protocol
 from bellhop.adapters.local import protocol as rules
-from bellhop.adapters.local import strict_http
 from bellhop.adapters.local.certificates import Authority, issue, make_authority
 from bellhop.adapters.local.http_app import App
 from bellhop.adapters.local.server import Server
@@ -121,7 +121,7 @@ def test_answers_are_sent_at_once(serve: Serve, trust: ssl.SSLContext, *, plain:
 
 
 def test_serves_https_to_clients_that_verify(serve: Serve, trust: ssl.SSLContext) -> None:
-    """A client that trusts the authority alone gets its answer over HTTPS."""
+    """A client that trusts the authority only gets its answer over HTTPS."""
     server = serve()
     connection = http.client.HTTPSConnection("localhost", server.port, context=trust)
 
@@ -136,7 +136,7 @@ def test_serves_https_to_clients_that_verify(serve: Serve, trust: ssl.SSLContext
 
 
 def test_serves_plain_http_on_loopback(serve: Serve) -> None:
-    """Without a certificate it is HTTP, for this machine alone."""
+    """Without a certificate it is HTTP, for this machine only."""
     server = serve(plain=True)
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
 
@@ -272,7 +272,7 @@ def test_a_client_that_drips_its_head_is_cut_off(
     assert dripped < 100
 
 
-def test_a_client_that_stops_in_its_head_is_told(
+def test_a_client_that_stops_in_its_head_gets_an_answer(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A head that does not come to its end is answered with 408 and the end of the connection."""
@@ -296,7 +296,7 @@ def test_a_head_that_is_too_long_is_refused(serve: Serve) -> None:
 
     server = serve(app, plain=True)
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
-    connection.request("GET", "/", headers={"X-Long": "x" * strict_http.HEAD_BYTES})
+    connection.request("GET", "/", headers={"X-Long": "x" * protocol.HEAD_BYTES})
 
     assert connection.getresponse().status in (413, 431)
     assert asked == []
@@ -306,7 +306,7 @@ def test_a_head_that_is_too_long_is_refused(serve: Serve) -> None:
 def test_plain_http_on_the_tls_port_is_harmless(
     serve: Serve, trust: ssl.SSLContext, logged: io.StringIO
 ) -> None:
-    """A client without TLS is let go, with a line in the log, and others are served."""
+    """A client without TLS is disconnected, with a line in the log, and others are served."""
     server = serve()
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.settimeout(10)
@@ -386,7 +386,7 @@ def test_another_certificate_is_used_without_a_restart(
 def test_nobody_is_refused_while_a_certificate_is_renewed(
     serve: Serve, authority: Authority, trust: ssl.SSLContext
 ) -> None:
-    """Who shakes hands at that very moment sees the old one or the new one."""
+    """A handshake at that very moment sees the old one or the new one."""
     server = serve()
     done = threading.Event()
     failures: list[OSError] = []
@@ -427,7 +427,7 @@ def test_a_server_without_tls_has_nothing_to_renew(
 
 
 def test_finishes_what_is_under_way_when_it_stops(serve: Serve) -> None:
-    """A request that was accepted is answered, though the server is told to stop meanwhile."""
+    """A request that was accepted is answered, though the server is asked to stop meanwhile."""
     entered = threading.Event()
 
     def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:

@@ -31,21 +31,21 @@ def in_file(store: SqliteStore) -> int:
     return count
 
 
-def test_sweeps_every_expired_item(store: SqliteStore, clock: FakeClock) -> None:
-    """A sweep deletes all that has expired, and nothing else, and counts it."""
+def test_deletes_every_expired_item(store: SqliteStore, clock: FakeClock) -> None:
+    """A resync deletes all that has expired, and nothing else, and counts it."""
     for number in range(700):
         store.put(Item("a", f"{number}", {}, expires_at=clock.now() + number % 2 * SECOND * 10))
     store.put(Item("a", "immortal", {}))
     left = in_file(store)
     clock.advance(SECOND)
 
-    assert store.sweep_expired() == left - 351
+    assert store.delete_expired() == left - 351
     assert in_file(store) == 351
-    assert store.sweep_expired() == 0
+    assert store.delete_expired() == 0
 
 
 def test_writes_delete_what_has_expired(store: SqliteStore, clock: FakeClock) -> None:
-    """Without any sweep, writing goes on and the file does not grow with the dead."""
+    """Without any clean-up, writing goes on and the file does not grow with expired items."""
     for number in range(1000):
         store.put(Item("a", f"{number}", {}, expires_at=clock.now() + SECOND))
         clock.advance(SECOND / 10)
@@ -54,11 +54,17 @@ def test_writes_delete_what_has_expired(store: SqliteStore, clock: FakeClock) ->
 
 
 def test_finds_items_by_their_index(store: SqliteStore) -> None:
-    """Reading, paging and sweeping look things up; none of them scans the table."""
+    """Reading, paging and cleaning up look things up; none of them scans the table."""
     from bellhop.adapters.local import store as module  # noqa: PLC0415 - its statements, privately
 
     parameters = dict.fromkeys(("partition", "sort", "now", "start", "end", "count", "expect"), 1)
-    for statement in (module._GET, module._PAGE, module._PAGE_FROM, module._SWEEP, module._DELETE):
+    for statement in (
+        module._GET,
+        module._PAGE,
+        module._PAGE_FROM,
+        module._DELETE_EXPIRED,
+        module._DELETE,
+    ):
         plan = store._database.rows(f"EXPLAIN QUERY PLAN {statement}", parameters)
 
         assert [step[3] for step in plan if "SCAN" in step[3] or "TEMP" in step[3]] == []

@@ -49,31 +49,31 @@ def test_an_item_outlasts_a_clock_that_is_wrong_for_a_while(tmp_path: Path, by: 
 
     clock.jump(by)
     store.put(Item("a", "meanwhile", {}, expires_at=clock.now() + 7 * DAY))
-    store.sweep_expired()
+    store.delete_expired()
     there = [item.sort for item in store.query("a")]
     clock.jump(-by)
-    store.sweep_expired()
+    store.delete_expired()
     clock.advance(7 * DAY - SECOND)
-    store.sweep_expired()
+    store.delete_expired()
 
     assert there == [item.sort for item in store.query("a")] == ["before", "meanwhile"]
     clock.advance(SECOND)
     assert list(store.query("a")) == []
-    assert store.sweep_expired() == 2
+    assert store.delete_expired() == 2
 
 
 def test_an_item_lasts_longer_by_the_time_that_the_machine_was_off(tmp_path: Path) -> None:
-    """Only the wall clock could tell how long that was, and it may be wrong after a boot."""
+    """Only the wall clock could say how long that was, and it may be wrong after a boot."""
     clock = Machine()
     store = SqliteStore(tmp_path / "store.db", clock=clock)
     store.put(Item("a", "b", {}, expires_at=clock.now() + 7 * DAY))
     clock.advance(DAY)
-    store.sweep_expired()
+    store.delete_expired()
     store.close()
     clock.reboot(off=90 * DAY)
     store = SqliteStore(tmp_path / "store.db", clock=clock)
 
-    store.sweep_expired()
+    store.delete_expired()
     clock.advance(6 * DAY - SECOND)
     assert store.get("a", "b")
     clock.advance(SECOND)

@@ -14,9 +14,9 @@ from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
 from bellhop.ports.metrics import ANONYMOUS, Credentials
 from infra.lab.certificates import write_certificates
-from infra.lab.http_server import Response
 from infra.lab.port import free_port
 from tests.fakes.prometheus import FakePrometheus, Series, one
+from tests.lab.http_server import Response
 
 PATH = "/api/v1/query"
 BEARER = Credentials(token="hunter2")
@@ -80,22 +80,22 @@ def said(server: FakePrometheus, query: str = "up") -> str:
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("sum(up", "it answers 400 (bad_data); see whether the query is right"),
         ("up[5m]", "the query gives no number; select an instant, and not a range"),
         ("many", "the query finds 3 series; aggregate them, as sum() does"),
     ],
 )
-def test_refuses_what_is_no_number(query: str, told: str) -> None:
+def test_refuses_what_is_no_number(query: str, message: str) -> None:
     """One sentence says which query, where, and what to do."""
     with FakePrometheus() as server:
         server.values["many"] = [({"pod": each}, "1") for each in "abc"]
-        assert said(server, query) == f"cannot query metric 'it' at 'http://prom{PATH}': {told}"
+        assert said(server, query) == f"cannot query metric 'it' at 'http://prom{PATH}': {message}"
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "message"),
     [
         pytest.param(
             Response.of(503, {"errorType": "unavailable", "error": "Bearer hunter2"}),
@@ -129,11 +129,11 @@ def test_refuses_what_is_no_number(query: str, told: str) -> None:
         ),
     ],
 )
-def test_quotes_no_answer(reply: Response, told: str) -> None:
+def test_quotes_no_answer(reply: Response, message: str) -> None:
     """A server may send back what it was given."""
     with FakePrometheus() as server:
         server.reply = reply
-        assert said(server) == f"cannot query metric 'it' at 'http://prom{PATH}': {told}"
+        assert said(server) == f"cannot query metric 'it' at 'http://prom{PATH}': {message}"
 
 
 def test_takes_no_answer_without_end() -> None:
@@ -141,8 +141,8 @@ def test_takes_no_answer_without_end() -> None:
     with FakePrometheus() as server:
         server.reply = Response(HTTPStatus.OK, b"1" * ((1 << 20) + 1))
         where = f"'http://prom{PATH}'"
-        told = f"cannot query metric 'it': cannot download {where}: the answer has more than"
-        assert said(server).startswith(told)
+        message = f"cannot query metric 'it': cannot download {where}: the answer has more than"
+        assert said(server).startswith(message)
 
 
 def test_says_that_nobody_answers() -> None:
@@ -162,15 +162,15 @@ def test_all_queries_together_have_one_deadline() -> None:
     assert server.asked == []
 
 
-def test_calls_nobody_of_the_machine_abroad() -> None:
-    """A function's own runtime, and what hands out a cloud's credentials, are no metrics."""
+def test_no_public_address_leads_to_the_machine() -> None:
+    """A function's own runtime, and the server of a cloud's credentials, are no metrics."""
     for host in ("127.0.0.1", "169.254.169.254", "metadata.google.internal"):
         with pytest.raises(InvalidError, match="nothing is called there"):
             Prometheus(PUBLIC).query(f"http://{host}{PATH}", {"it": "up"}, ANONYMOUS, 10)
 
 
-def test_sends_credentials_by_tls_alone() -> None:
-    """Abroad somebody may listen."""
+def test_sends_credentials_only_by_tls() -> None:
+    """In a public network somebody may listen."""
     with pytest.raises(InvalidError, match="credentials are only sent to an https:// address"):
         Prometheus(PUBLIC).query(f"http://prom.example{PATH}", {"it": "up"}, BEARER, 10)
 
@@ -196,5 +196,5 @@ def test_trusts_the_authority_that_it_is_given(tmp_path: Path) -> None:
 
 
 def test_shows_no_credentials() -> None:
-    """Neither a traceback nor a failed assertion tells them."""
+    """Neither a traceback nor a failed assertion shows them."""
     assert "hunter2" not in repr((BEARER, BASIC))

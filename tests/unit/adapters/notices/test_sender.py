@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.egress.lookups import Lookups
+from bellhop.adapters.egress.dialer import Lookups
 from bellhop.adapters.notices import Sender
-from bellhop.adapters.notices.mail import Mail, secure
-from bellhop.adapters.notices.mail_connection import Deadline, dial
+from bellhop.adapters.notices.mail import Deadline, Mail, dial, secure
 from bellhop.adapters.notices.sender import ENDPOINTS
 from bellhop.core.address_policy import LOCAL, PUBLIC
 from bellhop.errors import (
@@ -81,7 +80,7 @@ def refused(here: Chat, kind: str, secret: Mapping[str, str]) -> BellhopError:
         ),
     ],
 )
-def test_speaks_as_each_chat_wants(
+def test_sends_the_format_of_each_chat(
     here: Chat, kind: str, secret: Mapping[str, str], path: str, token: str, field: str
 ) -> None:
     """With the keys that Sveltos' Secrets have, whatever a line's end in them says."""
@@ -105,7 +104,7 @@ def test_sends_a_card_to_teams(here: Chat) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "w-hidden"])
-def test_tells_a_program_the_facts(here: Chat, token: str) -> None:
+def test_sends_a_program_the_facts(here: Chat, token: str) -> None:
     """Beside the words that people get; with a token where there is one."""
     secret = {"WEBHOOK_URL": f"{here.url}/hook/hidden", "WEBHOOK_TOKEN": token}
     sender(here).send("Webhook", secret, SUBJECT, TEXT, {"cluster": "a/b", "healthy": False})
@@ -116,7 +115,7 @@ def test_tells_a_program_the_facts(here: Chat, token: str) -> None:
 
 
 def test_says_that_a_program_has_no_address(here: Chat) -> None:
-    """As of any key, and of what it refuses the status alone."""
+    """As of any key, and of what it refuses the status only."""
     assert "no WEBHOOK_URL" in str(refused(here, "Webhook", {"WEBHOOK_TOKEN": "hidden"}))
     here.status, here.answer = 403, b"hidden"
     secret = {"WEBHOOK_URL": f"{here.url}/hidden"}
@@ -152,7 +151,7 @@ def test_slack_refuses_with_a_word(here: Chat) -> None:
 
 @pytest.mark.parametrize("answer", [b"", b"<html>sign in</html>", b"[]", b"\xff"])
 def test_what_is_no_answer_of_slack_is_a_refusal(here: Chat, answer: bytes) -> None:
-    """Whoever stands before it may answer 200 with a page of his own: nobody was told."""
+    """A proxy before it may answer 200 with a page of its own: nobody was notified."""
     here.answer = answer
 
     assert "no reason" in str(refused(here, "Slack", SLACK))
@@ -177,7 +176,7 @@ def test_says_which_key_is_missing(here: Chat) -> None:
     ],
 )
 def test_calls_nobody_that_runs_it(here: Chat, url: str) -> None:
-    """In a cloud neither its metadata nor the machine itself, whoever writes the Secret."""
+    """In a cloud neither its metadata nor the machine itself, wherever the Secret comes from."""
     secret = {"TEAMS_WEBHOOK_URL": url.replace("PORT", str(here.port))}
     with pytest.raises(InvalidError) as raised:
         Sender(PUBLIC).send("Teams", secret, SUBJECT, TEXT)
@@ -205,7 +204,7 @@ def mail(post: Post, **more: str) -> dict[str, str]:
 
 
 def test_sends_mail(post: Post) -> None:
-    """To all, of whom hidden ones are not named in it."""
+    """To all recipients; hidden ones are not named in it."""
     Sender(LOCAL).send("SMTP", mail(post), SUBJECT, TEXT)
 
     [(recipients, text)] = post.mails
@@ -216,7 +215,7 @@ def test_sends_mail(post: Post) -> None:
 
 
 def test_sends_mail_with_a_password(post: Post) -> None:
-    """A wrong one is told by the server's code, without its words."""
+    """A wrong one is reported by the server's code, without its words."""
     post.password = "pass-hidden"
     secret = mail(post, SMTP_IDENTITY="bell", SMTP_PASSWORD="pass-hidden")
     Sender(LOCAL).send("SMTP", secret, SUBJECT, TEXT)
@@ -238,16 +237,16 @@ def test_says_what_a_mail_server_refuses(post: Post, code: int, kind: type[Bellh
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("SMTP_PORT", "none", "SMTP_PORT is not a port"),
         ("SMTP_SENDER", "a\nBcc: x@example.com", "an address in the Secret is invalid"),
         ("SMTP_HOST", "metadata.google.internal", "metadata service"),
     ],
 )
-def test_refuses_what_no_mail_has(post: Post, key: str, value: str, told: str) -> None:
+def test_refuses_what_no_mail_has(post: Post, key: str, value: str, message: str) -> None:
     """Nothing is sent."""
-    with pytest.raises(InvalidError, match=told):
+    with pytest.raises(InvalidError, match=message):
         Sender(LOCAL).send("SMTP", mail(post) | {key: value}, SUBJECT, TEXT)
     assert post.mails == []
 

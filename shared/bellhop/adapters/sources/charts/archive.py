@@ -8,18 +8,128 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
+import posixpath
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 import yaml
 from msgspec import Struct
 
-from bellhop.adapters.sources.charts import schemas
-from bellhop.adapters.sources.charts.helmignore import without_ignored
-from bellhop.documents import tar
+from bellhop.documents import tarball
 from bellhop.errors import InvalidError, MissingError, TooLargeError
+
+_SCHEMA_FILE = "values.schema.json"
+
+_REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+# Helm bundles these and fetches any other.
+_KNOWN = re.compile(
+    r"https?://json-schema\.org/(draft-0[467]/|draft/2019-09/|draft/2020-12/|)schema#?"
+)
+_SHOWN = 200
+
+
+def find_schema_problem(schema: bytes) -> str:
+    """Return why a schema is refused; empty if it refers only to itself.
+
+    Helm resolves any reference, `file://` and `http://` alike, with the rights and the network of
+    the worker that runs it.
+
+    A reference counts anywhere: another one may point to a value that is no schema by itself.
+    """
+    problems: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        problems.extend(
+            f"refers by {name!r} to {value[:_SHOWN]!r}"
+            for name, value in pairs
+            if isinstance(value, str) and _is_remote(name, value)
+        )
+
+    try:
+        json.loads(schema, object_pairs_hook=note)
+    except (ValueError, RecursionError):
+        return "is not JSON"
+    return problems[0] if problems else ""
+
+
+def _is_remote(name: str, value: str) -> bool:
+    if name == "$schema":
+        return not _KNOWN.fullmatch(value)
+    return name in _REFERENCES and not value.startswith("#")
+
+
+_FILE = ".helmignore"
+_ALWAYS = "templates/.?*"
+_MOST_COMPARED = 2_000_000
+"""Lines times files and folders, which take about two seconds."""
+
+_COMPILED = 1_000
+"""Comparisons that take as long as to compile the pattern of a line."""
+
+
+class _Rule(Struct, frozen=True):
+    """One line: a pattern for names, or with a slash for paths."""
+
+    pattern: str
+    negated: bool
+    folders: bool
+
+    @classmethod
+    def of(cls, line: str) -> _Rule:
+        pattern = line.removeprefix("!")
+        return cls(pattern.removesuffix("/"), pattern != line, pattern.endswith("/"))
+
+    def ignores(self, path: str, *, folder: bool) -> bool:
+        if self.folders and not folder:
+            # So Helm has it: a negated rule ignores whatever it does not match.
+            return self.negated
+        return self._matches(path) != self.negated
+
+    def _matches(self, path: str) -> bool:
+        if "/" not in self.pattern:
+            return fnmatchcase(posixpath.basename(path), self.pattern)
+        parts, patterns = path.split("/"), self.pattern.removeprefix("/").split("/")
+        return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+
+
+def without_ignored(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a chart's folder that are packed.
+
+    Helm heeds `.helmignore` only where it packs a folder, which is done here in its place: what is
+    in an archive is deployed, and counts towards the megabyte that a release may have.
+
+    Raises:
+        TooLargeError: it has more lines than are compared with so many files.
+    """
+    rules = list(_rules(files.get(_FILE, b"").decode(errors="replace")))
+    folders = {folder for path in files for folder in _folders(path)}
+    if len(rules) * max(len(files) + len(folders), _COMPILED) > _MOST_COMPARED:
+        raise TooLargeError(
+            f"its {_FILE} has {len(rules):,} lines for {len(files):,} files; shorten it"
+        )
+    ignored = {each for each in folders if any(rule.ignores(each, folder=True) for rule in rules)}
+    return {
+        path: content
+        for path, content in files.items()
+        if not any(rule.ignores(path, folder=False) for rule in rules)
+        and ignored.isdisjoint(_folders(path))
+    }
+
+
+def _rules(text: str) -> Iterator[_Rule]:
+    for line in (*map(str.strip, text.splitlines()), _ALWAYS):
+        if line and not line.startswith("#"):
+            yield _Rule.of(line)
+
+
+def _folders(path: str) -> Iterator[str]:
+    return (path[:at] for at, letter in enumerate(path) if letter == "/")
+
 
 MOST_BYTES = 64 << 20
 """Of a chart with all that it packs; large ones have 20 MB."""
@@ -74,11 +184,11 @@ def check(content: bytes, of: str) -> Chart:
         TooLargeError: it unpacks to more than is taken.
     """
     try:
-        folder, files = _checked(content, _Budget(), 0)
-        name, version = _about(files)
+        folder, files = _check(content, _Budget(), 0)
+        name, version = _read_chart(files)
     except InvalidError as error:
         raise type(error)(f"cannot take {of}: {error}") from error
-    return Chart(name, version, _packed(folder, files))
+    return Chart(name, version, _pack(folder, files))
 
 
 def pack(files: Mapping[str, bytes], place: str, of: str) -> Chart:
@@ -100,7 +210,7 @@ def pack(files: Mapping[str, bytes], place: str, of: str) -> Chart:
         packed = without_ignored(inside)
     except TooLargeError as error:
         raise TooLargeError(f"cannot take {of}: {error}") from error
-    return check(_packed("chart", packed), of)
+    return check(_pack("chart", packed), of)
 
 
 def read(content: bytes) -> Chart:
@@ -111,11 +221,11 @@ def read(content: bytes) -> Chart:
         assert member
         file = archive.extractfile(member)
         assert file
-        name, version = _about({_ABOUT: file.read()})
+        name, version = _read_chart({_ABOUT: file.read()})
     return Chart(name, version, content)
 
 
-def _about(files: Mapping[str, bytes]) -> tuple[str, str]:
+def _read_chart(files: Mapping[str, bytes]) -> tuple[str, str]:
     """Return the name and the version of a chart that can be installed."""
     if _ABOUT not in files:
         raise RefusedError("its archive has no Chart.yaml; it is not a chart")
@@ -138,7 +248,7 @@ def _about(files: Mapping[str, bytes]) -> tuple[str, str]:
     return name, version
 
 
-def _checked(content: bytes, budget: _Budget, depth: int) -> tuple[str, dict[str, bytes]]:
+def _check(content: bytes, budget: _Budget, depth: int) -> tuple[str, dict[str, bytes]]:
     """Return the top folder of an archive, and the files in it by their paths."""
     folder = ""
     files: dict[str, bytes] = {}
@@ -147,10 +257,10 @@ def _checked(content: bytes, budget: _Budget, depth: int) -> tuple[str, dict[str
         if folder not in ("", top):
             raise RefusedError(f"its archive has more than one folder: {folder!r} and {top!r}")
         folder = top
-        if member.kind == tar.FILE:
+        if member.kind == tarball.FILE:
             if not path:
                 raise RefusedError(f"its archive has the file {top!r} outside of a folder")
-            files[path] = _checked_file(path, member.content, budget, depth)
+            files[path] = _check_file(path, member.content, budget, depth)
     return folder, files
 
 
@@ -162,10 +272,10 @@ def _split(name: str) -> tuple[str, str]:
     return top, "/".join(part for part in parts if part not in ("", "."))
 
 
-def _checked_file(path: str, file: bytes, budget: _Budget, depth: int) -> bytes:
+def _check_file(path: str, file: bytes, budget: _Budget, depth: int) -> bytes:
     """Check a file and return what is repacked; a chart that is packed in it is repacked, too."""
     *folders, name = path.split("/")
-    if name == schemas.NAME and (problem := schemas.problem_of(file)):
+    if name == _SCHEMA_FILE and (problem := find_schema_problem(file)):
         raise RefusedError(
             f"its {path!r} {problem}, which Helm would fetch; have the chart's author bundle the"
             " schema, so that it refers only to itself ('#…')"
@@ -176,27 +286,27 @@ def _checked_file(path: str, file: bytes, budget: _Budget, depth: int) -> bytes:
     if depth == MOST_NESTED:
         raise RefusedError(f"it packs charts in charts more than {MOST_NESTED} deep")
     try:
-        return _packed(*_checked(file, budget, depth + 1))
+        return _pack(*_check(file, budget, depth + 1))
     except RefusedError as error:
         raise RefusedError(f"in its {path!r}, {error}") from error
 
 
-def _members(content: bytes, budget: _Budget) -> Iterator[tar.Member]:
+def _members(content: bytes, budget: _Budget) -> Iterator[tarball.Member]:
     """Yield the files and folders of an archive."""
     try:
-        for member in tar.members(_unpacked(content, budget)):
+        for member in tarball.members(_unpack(content, budget)):
             budget.take_file()
-            if member.kind not in (tar.FILE, tar.FOLDER):
+            if member.kind not in (tarball.FILE, tarball.FOLDER):
                 raise RefusedError(
                     f"its archive has {member.name!r}, which is a link or a device; a chart has"
                     " only files and folders"
                 )
             yield member
-    except tar.TarError as error:
+    except tarball.TarError as error:
         raise RefusedError("its archive is not a tar file, or is damaged") from error
 
 
-def _unpacked(content: bytes, budget: _Budget) -> bytes:
+def _unpack(content: bytes, budget: _Budget) -> bytes:
     pieces = []
     unpack = zlib.decompressobj(_GZIP)
     try:
@@ -211,7 +321,7 @@ def _unpacked(content: bytes, budget: _Budget) -> bytes:
     return b"".join(pieces)
 
 
-def _packed(folder: str, files: Mapping[str, bytes]) -> bytes:
+def _pack(folder: str, files: Mapping[str, bytes]) -> bytes:
     """Pack files, Chart.yaml first: it is read without unpacking the others."""
     packed = io.BytesIO()
     with (

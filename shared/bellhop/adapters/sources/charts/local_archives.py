@@ -29,12 +29,11 @@ class LocalArchives:
         Raises:
             InvalidError: one cannot be read, or is no chart.
         """
-        self._archives = [_checked(path, folder) for path in paths]
+        self._archives = [_check(path, folder) for path in paths]
         self._others = others
 
     def find(self, place: Place) -> Archive:
-        """Return the newest archive of the version that is meant."""
-        found = self._of(place)
+        found = self._find(place)
         if not found and self._others:
             return self._others.find(place)
         version = choose(found, place.version, of=f"chart '{_name(place)}' among the archives")
@@ -46,10 +45,9 @@ class LocalArchives:
         raise MissingError(f"cannot read {revision}: name an archive of the chart with --chart")
 
     def versions(self, place: Place) -> Sequence[str]:
-        """Return all versions of a chart, the newest one first."""
-        return newest_first(self._of(place))
+        return newest_first(self._find(place))
 
-    def _of(self, place: Place) -> dict[str, Archive]:
+    def _find(self, place: Place) -> dict[str, Archive]:
         found = {each.version: each for each in self._archives if each.chart == _name(place)}
         if found or self._others:
             return found
@@ -64,7 +62,7 @@ def _name(place: Place) -> str:
     return (place.chart or place.repository).rstrip("/").rpartition("/")[2]
 
 
-def _checked(path: str, folder: Path) -> Archive:
+def _check(path: str, folder: Path) -> Archive:
     try:
         content = Path(path).read_bytes()
     except OSError as error:

@@ -15,8 +15,7 @@ from bellhop.adapters.egress.answer import Answer
 from bellhop.adapters.egress.download import origin, shown
 from bellhop.adapters.egress.registry import MANIFEST, OciRepository, is_tag, layers, split
 from bellhop.adapters.egress.source_client import Limits
-from bellhop.adapters.sources.charts.client import ChartClient
-from bellhop.adapters.sources.charts.descriptor import Descriptor
+from bellhop.adapters.sources.charts.client import ChartClient, Descriptor
 from bellhop.adapters.sources.charts.versions import choose, is_exact, newest_first
 from bellhop.core.address_policy import AddressPolicy
 from bellhop.core.structs import decode_struct
@@ -47,11 +46,10 @@ class Registry:
         self._base = self._repository.base
 
     def versions(self) -> Sequence[str]:
-        """Return all versions, the newest one first."""
         return newest_first(each.replace("_", "+") for each in self._tags())
 
     def find(self, version: str) -> Descriptor:
-        """Return the archive of a version or range; an exact one needs no list of tags."""
+        """Return the archive of a version or range; an exact version needs no list of tags."""
         if is_exact(version):
             answer = self._get(version.strip())
             if answer.status != HTTPStatus.NOT_FOUND:
@@ -77,7 +75,6 @@ class Registry:
         return self._repository.manifest_url(tag)
 
     def _descriptor(self, version: str, answer: Answer) -> Descriptor:
-        """Return the descriptor in a manifest."""
         for layer in layers(self._repository.manifest(answer, self._manifest(version))):
             if layer.get("mediaType") == _CHART_TYPE:
                 return self._layer(version, layer)

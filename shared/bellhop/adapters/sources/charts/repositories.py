@@ -1,7 +1,7 @@
 """The port `Repositories`: finds charts over HTTP and in OCI registries, checks and caches them.
 
 Fifty releases of one repository read its index once and download an archive once: indexes and
-resolved versions are cached for a minute, archives until others need their room.
+resolved versions are cached for a minute, archives until others need their space.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from bellhop.adapters.egress.download import shown
 from bellhop.adapters.egress.registry import SCHEME
 from bellhop.adapters.sources.charts import archive
-from bellhop.adapters.sources.charts.archive_cache import MOST_BYTES, ArchiveCache
-from bellhop.adapters.sources.charts.descriptor import Descriptor, digest_of
+from bellhop.adapters.sources.charts.client import MOST_BYTES, ArchiveCache, Descriptor, digest_of
 from bellhop.adapters.sources.charts.registry import Registry
 from bellhop.adapters.sources.charts.repository import INDEX, Repository
 from bellhop.core.address_policy import AddressPolicy
@@ -64,17 +63,15 @@ class ChartRepositories:
         self._fetches: SingleFlight[str, Archive] = SingleFlight()
 
     def find(self, place: Place) -> Archive:
-        """Return the archive of the newest version that is meant."""
         source = self._sources.get(place, partial(self._look_up, place))
         return self._fetches.join(_key(place, source.found), partial(self._archive, place, source))
 
     def pack(self, files: Folder, path: str, revision: str) -> Archive:
-        """Return the archive of a chart whose folder is at a path of files."""
         place = posixpath.normpath(path.strip("/")).removeprefix(".")
         key = f"{revision}\n{place}"
-        return self._fetches.join(key, lambda: self._packed(files, place, key))
+        return self._fetches.join(key, lambda: self._pack(files, place, key))
 
-    def _packed(self, files: Folder, place: str, key: str) -> Archive:
+    def _pack(self, files: Folder, place: str, key: str) -> Archive:
         kept = self._archives.get(key)
         if kept:
             file, content = kept
@@ -86,7 +83,6 @@ class ChartRepositories:
         return Archive(file, chart.name, chart.version, digest_of(chart.content))
 
     def versions(self, place: Place) -> Sequence[str]:
-        """Return all versions of a chart, whichever is meant, the newest one first."""
         if repository := self._repository(place):
             return repository.versions()
         return self._first(place, lambda registry: registry.versions())
@@ -97,7 +93,7 @@ class ChartRepositories:
         else:
             source = self._first(place, lambda each: _Source(each.find(place.version), each.fetch))
         if source.found.url.startswith(SCHEME):
-            source = self._linked(place, source.found)
+            source = self._link(place, source.found)
         if source.found.digest:
             return source
         # The index has no digest: only the content identifies the archive.
@@ -146,10 +142,10 @@ class ChartRepositories:
         assert failure
         raise failure
 
-    def _linked(self, place: Place, found: Descriptor) -> _Source:
+    def _link(self, place: Place, found: Descriptor) -> _Source:
         """Resolve an oci:// address in the index of a repository."""
         address, _, tag = found.url.rpartition(":")
-        login = place.login if place.login.everywhere else _without_credentials(place.login)
+        login = place.login if place.login.everywhere else _drop_credentials(place.login)
         registry = Registry(address, login, self._reach)
         return _Source(registry.find(tag.replace("_", "+")), registry.fetch)
 
@@ -165,13 +161,13 @@ def _addresses(place: Place) -> list[tuple[str, Login]]:
         return [(base, place.login)]
     if place.chart.startswith(SCHEME):
         ours = place.login.everywhere or base.split("/")[2:3] == place.chart.split("/")[2:3]
-        return [(place.chart, place.login if ours else _without_credentials(place.login))]
+        return [(place.chart, place.login if ours else _drop_credentials(place.login))]
     whole = (f"{base}/{place.chart.strip('/')}", place.login)
     repeated = base.rpartition("/")[2] == place.chart.strip("/").rpartition("/")[2]
     return [whole, (base, place.login)] if repeated else [whole]
 
 
-def _without_credentials(login: Login) -> Login:
+def _drop_credentials(login: Login) -> Login:
     return replace(login, username=ANONYMOUS.username, password=ANONYMOUS.password)
 
 

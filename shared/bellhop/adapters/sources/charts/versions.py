@@ -1,4 +1,4 @@
-"""Which version of a chart is meant: an exact one, a range as Helm has them, or the newest."""
+"""Versions of charts: the choice by an exact version, a range as Helm has them, or the newest."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ _LONGEST = 256
 """Characters of a version or range: the time that a range takes to read grows with their square."""
 
 
-def choose(versions: Iterable[str], wanted: str, *, of: str) -> str:
-    """Return the version that is meant, spelled as it is there; `of` says of what in errors.
+def choose(versions: Iterable[str], requested: str, *, of: str) -> str:
+    """Return the version to use, spelled as in the list; `of` names the chart in errors.
 
     A range means its newest version. Pre-releases count where the range names one. Without a range
     the newest release is meant.
 
     Raises:
         MissingError: there is no such version; the message names some that are there.
-        InvalidError: what is wanted is neither a version nor a range.
+        InvalidError: the request is neither a version nor a range.
     """
-    if len(wanted) > _LONGEST:
+    if len(requested) > _LONGEST:
         raise InvalidError(
-            f"cannot choose a version of {of}: it has {len(wanted):,} characters, and at most"
+            f"cannot choose a version of {of}: it has {len(requested):,} characters, and at most"
             f" {_LONGEST} are read; check the template that writes it"
         )
     there = {version: each for each in versions if (version := _version(each))}
-    if is_exact(wanted):
-        exact = _version(wanted.strip())
+    if is_exact(requested):
+        exact = _version(requested.strip())
         found = [each for version, each in there.items() if version == exact]
         if found:
             return found[0]
-        raise _missing(there, wanted, of)
-    spec = _spec(_BUT.sub("", wanted), of)
-    with_early = bool(_EARLY.search(wanted)) or "*-0" in wanted
-    but = [_spec(each, of) for each in _BUT.findall(wanted)]
-    if but and "||" in wanted:
+        raise _missing_error(there, requested, of)
+    spec = _spec(_BUT.sub("", requested), of)
+    with_early = bool(_EARLY.search(requested)) or "*-0" in requested
+    but = [_spec(each, of) for each in _BUT.findall(requested)]
+    if but and "||" in requested:
         raise InvalidError(
-            f"cannot choose a version of {of}: {wanted!r} has != beside ||; write the ranges"
+            f"cannot choose a version of {of}: {requested!r} has != beside ||; write the ranges"
         )
     matching = [
         each
@@ -58,13 +58,13 @@ def choose(versions: Iterable[str], wanted: str, *, of: str) -> str:
         and not any(each in other for other in but)
     ]
     if not matching:
-        raise _missing(there, wanted, of)
+        raise _missing_error(there, requested, of)
     return there[max(matching)]
 
 
-def is_exact(wanted: str) -> bool:
+def is_exact(requested: str) -> bool:
     """Return whether one version is meant, and no range."""
-    return _EXACT.fullmatch(wanted.strip()) is not None
+    return _EXACT.fullmatch(requested.strip()) is not None
 
 
 def newest_first(versions: Iterable[str]) -> list[str]:
@@ -103,8 +103,8 @@ def _release(version: Version) -> Version:
     return Version(f"{version.major}.{version.minor}.{version.patch}")
 
 
-def _spec(wanted: str, of: str) -> NpmSpec:
-    text = wanted
+def _spec(requested: str, of: str) -> NpmSpec:
+    text = requested
     for written, meant in _OTHERWISE.items():
         text = text.replace(written, meant)
     text = _SPACED.sub(r"\1", _AND.sub(" ", text).strip()) or "*"
@@ -113,11 +113,11 @@ def _spec(wanted: str, of: str) -> NpmSpec:
         return NpmSpec(text)
     except ValueError as error:
         raise InvalidError(
-            f"cannot choose a version of {of}: {wanted!r} is neither a version nor a range"
+            f"cannot choose a version of {of}: {requested!r} is neither a version nor a range"
         ) from error
 
 
-def _missing(there: dict[Version, str], wanted: str, of: str) -> MissingError:
+def _missing_error(there: dict[Version, str], requested: str, of: str) -> MissingError:
     newest = newest_first(there.values())[:_SHOWN]
     named = f"; the newest are {', '.join(newest)}" if newest else "; there is no version at all"
-    return MissingError(f"cannot find version {wanted or 'any'!r} of {of}{named}")
+    return MissingError(f"cannot find version {requested or 'any'!r} of {of}{named}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bellhop.documents.tarball import USUAL, Folder, unpack
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.state.file_ref import FLUX_KINDS, ref_name, shown_url
+from bellhop.state.content import FLUX_KINDS, ref_name, shown_url
 
 _GZIP = b"\x1f\x8b"
 _ENDINGS = (".yaml", ".yml", ".json")
@@ -29,16 +29,17 @@ def local_files(given: Iterable[str]) -> dict[str, Folder]:
         ref = _ref(name)
         if not ref or not path:
             raise InvalidError(
-                f"cannot read --files '{_shown(each)}': write URL=PATH, or KIND/NAMESPACE/NAME=PATH"
+                f"cannot read --files '{_shorten(each)}':"
+                " write URL=PATH, or KIND/NAMESPACE/NAME=PATH"
                 f" with {', '.join(sorted(FLUX_KINDS))} as KIND"
             )
         if ref in found:
-            raise InvalidError(f"cannot read --files '{_shown(each)}': it is given twice")
+            raise InvalidError(f"cannot read --files '{_shorten(each)}': it is given twice")
         found[ref] = _read(Path(path))
     return found
 
 
-def _shown(given: str) -> str:
+def _shorten(given: str) -> str:
     """Return an entry without what a URL may have of credentials."""
     return shown_url(given) if "://" in given else given
 

@@ -24,7 +24,7 @@ from bellhop.adapters.egress.registry import (
 from bellhop.adapters.egress.source_client import Limits, SourceClient, json_object
 from bellhop.documents.tarball import Folder, unpack
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.ports.files import Downloaded
+from bellhop.ports.tools import Downloaded
 
 GZIP = b"\x1f\x8b"
 MOST_LAYERS = 64
@@ -90,7 +90,7 @@ def pull(client: SourceClient, address: str, limits: Limits) -> Downloaded:
             tarballs[f"sha256:{digest}"] = gzip.compress(content, _FAST)
         else:
             files.append((_title(layer) or f"{digest}.yaml", content))
-    return Downloaded(hashlib.sha256(manifest).hexdigest(), _unpacked(tarballs, files, client.task))
+    return Downloaded(hashlib.sha256(manifest).hexdigest(), _unpack(tarballs, files, client.task))
 
 
 def _manifest(repository: OciRepository, reference: Reference, limits: Limits) -> bytes:
@@ -105,7 +105,6 @@ def _manifest(repository: OciRepository, reference: Reference, limits: Limits) -
 
 
 def _layers(manifest: bytes, task: str) -> list[Mapping[str, Any]]:
-    """Return the layers that have content."""
     found = [each for each in layers(manifest) if each.get("mediaType") != _NO_CONTENT]
     if len(found) > MOST_LAYERS:
         raise TooLargeError(f"{task}: it has more than {MOST_LAYERS} layers")
@@ -128,21 +127,19 @@ def _title(layer: Mapping[str, Any]) -> str:
     return title if isinstance(title, str) and title.isprintable() else ""
 
 
-def _unpacked(
-    tarballs: Mapping[str, bytes], files: Sequence[tuple[str, bytes]], task: str
-) -> Folder:
+def _unpack(tarballs: Mapping[str, bytes], files: Sequence[tuple[str, bytes]], task: str) -> Folder:
     """Return all files together.
 
     Single files are packed with the others, so that one check holds for the paths of all.
     """
-    packed = {**tarballs, "single files": _packed(files)} if files else tarballs
+    packed = {**tarballs, "single files": _pack(files)} if files else tarballs
     try:
         return unpack(packed)
     except InvalidError as error:
         raise type(error)(f"{task}: {error}") from error
 
 
-def _packed(files: Sequence[tuple[str, bytes]]) -> bytes:
+def _pack(files: Sequence[tuple[str, bytes]]) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=_FAST) as archive:
         for path, content in files:

@@ -1,4 +1,4 @@
-"""Releases of one cluster by the port `Charts`, whose errors say what the cluster itself answers.
+"""Helm for the cluster that a profile is deployed to, with errors that are the cluster's own.
 
 Helm's words quote charts, values and other servers. So a failed operation is followed by one read
 of our own, and only its answer says that the cluster is away, or refuses our credentials.
@@ -10,11 +10,41 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bellhop.core.gvk import GVK
-from bellhop.errors import BellhopError, UnauthorizedError, UnreachableError
-from bellhop.ports.access import Access
-from bellhop.ports.charts import Charts, Helm, Release, Wanted
+from bellhop.deploy.context import ReconcileContext
+from bellhop.errors import BellhopError, MissingError, UnauthorizedError, UnreachableError
+from bellhop.ports.charts import Charts, DesiredRelease, Helm, Release
+from bellhop.ports.kube import Access
 from bellhop.state.chart import AS_USUAL, Removal
-from bellhop.state.record import Cluster
+from bellhop.state.cluster import Cluster
+
+
+class Caller:
+    """Finds what a call of Helm needs."""
+
+    def __init__(self, access: Access, helm: Helm | None) -> None:
+        self._access = access
+        self._helm = helm
+
+    def helm(self, context: ReconcileContext) -> Helm:
+        """Return Helm for the cluster of a profile.
+
+        Raises:
+            MissingError: this installation has none.
+        """
+        if self._helm is None:
+            raise MissingError(
+                "cannot deploy Helm charts: they are switched off here; deploy the function"
+                " `charts` with Terraform's variable of that name"
+            )
+        return helm_in(context.cluster, self._helm, self._access)
+
+    def kubeconfig(self, context: ReconcileContext) -> bytes:
+        """Return how Helm gets into the cluster, with the rights of whose profile it is."""
+        cluster = context.cluster
+        return self._access.kubeconfig(
+            cluster.key, version=cluster.credentials, account=context.profile.account
+        )
+
 
 _NAMESPACE = GVK("", "v1", "Namespace")
 
@@ -40,15 +70,17 @@ class _ClusterCharts:
         with self._confirmed():
             return self._charts.release(kubeconfig, namespace, name)
 
-    def deploy(self, kubeconfig: bytes, wanted: Wanted, cancelled: Callable[[], bool]) -> Release:
+    def deploy(
+        self, kubeconfig: bytes, request: DesiredRelease, cancelled: Callable[[], bool]
+    ) -> Release:
         """Install or upgrade a release, until it is `cancelled`."""
         with self._confirmed():
-            return self._charts.deploy(kubeconfig, wanted, cancelled)
+            return self._charts.deploy(kubeconfig, request, cancelled)
 
-    def rehearse(self, kubeconfig: bytes, wanted: Wanted) -> str:
+    def dry_run(self, kubeconfig: bytes, request: DesiredRelease) -> str:
         """Return the objects that `deploy` would make as YAML."""
         with self._confirmed():
-            return self._charts.rehearse(kubeconfig, wanted)
+            return self._charts.dry_run(kubeconfig, request)
 
     def remove(self, kubeconfig: bytes, namespace: str, name: str, how: Removal = AS_USUAL) -> bool:
         """Uninstall a release; say whether it was there."""
@@ -60,13 +92,13 @@ class _ClusterCharts:
         with self._confirmed():
             return self._charts.manifest(kubeconfig, namespace, name)
 
-    def definitions(self, wanted: Wanted) -> str:
-        """Return the CustomResourceDefinitions that a chart brings by itself, as YAML."""
-        return self._charts.definitions(wanted)
+    def definitions(self, request: DesiredRelease) -> str:
+        """Return the CustomResourceDefinitions that a chart contains, as YAML."""
+        return self._charts.definitions(request)
 
-    def render(self, wanted: Wanted, *, kubernetes: str = "") -> str:
+    def render(self, request: DesiredRelease, *, kubernetes: str = "") -> str:
         """Render a chart without a cluster."""
-        return self._charts.render(wanted, kubernetes=kubernetes)
+        return self._charts.render(request, kubernetes=kubernetes)
 
     @contextmanager
     def _confirmed(self) -> Iterator[None]:

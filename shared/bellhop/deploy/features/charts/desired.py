@@ -1,4 +1,4 @@
-"""Which releases a profile wants in a cluster: rendered for it, and allowed there."""
+"""The desired releases of a profile in a cluster: rendered for it, and allowed there."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from bellhop.errors import InvalidError
 from bellhop.gotemplate import Limits
 from bellhop.rendering.allow_limits import refuse_placed
 from bellhop.rendering.charts.releases import Desired, desired
+from bellhop.rendering.templates import RenderContext
 
 
 class DesiredState:
-    """What profiles want of charts."""
+    """Desired releases of profiles."""
 
     def __init__(self, resources: Resources, limits: Limits) -> None:
         self._resources = resources
         self._limits = limits
 
-    def of(self, work: ReconcileContext) -> tuple[Desired, ...]:
+    def render(self, context: ReconcileContext) -> tuple[Desired, ...]:
         """Return the releases for a cluster, in the order of their charts.
 
         Raises:
-            PermanentError: one cannot be rendered, may not be deployed, or is wanted twice.
+            PermanentError: one cannot be rendered, may not be deployed, or is desired twice.
         """
         charts = [
-            each for each in work.profile.contents if each.chart and each.is_for(work.cluster)
+            each for each in context.profile.contents if each.chart and each.is_for(context.cluster)
         ]
-        if not charts or work.only_hosts:
+        if not charts or context.only_hosts:
             return ()
-        given = self._resources.reader(work.profile, TEMPLATES, "helmCharts")(work.cluster)
-        root = cluster_object(work.cluster)
+        given = self._resources.reader(context.profile, TEMPLATES, "helmCharts")(context.cluster)
+        there = RenderContext(cluster_object(context.cluster), self._limits, given)
         found: dict[Identity, Desired] = {}
         for content in charts:
-            one = desired(content, root, given, self._limits)
-            if allow := work.profile.allow:
+            one = desired(content, there)
+            if allow := context.profile.allow:
                 # Helm checks the objects of a chart, so another annotation has it asked again.
                 one = replace(one, digest=digest([one.digest, allow]))
             if one.key in found:
@@ -49,5 +50,5 @@ class DesiredState:
                     where=one.ref,
                 )
             found[one.key] = one
-        refuse_placed(work.profile, (key.at("v1") for key in found))
+        refuse_placed(context.profile, (key.at("v1") for key in found))
         return tuple(found.values())

@@ -1,6 +1,6 @@
-"""What of a release's objects is others' to decide, as `driftExclusions` say.
+"""Paths of a release's objects that other managers decide, by `driftExclusions`.
 
-Helm writes a chart as a whole. So what others have decided is patched into what it writes.
+Helm writes a chart as a whole. So the values of others are patched into the objects that it writes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 from bellhop.core.gvk import ObjectKey
 from bellhop.rendering import secrecy
 from bellhop.rendering.drift_exclusions import kept, paths
-from bellhop.state.record import Exclusion, PatchText, Profile, Target
+from bellhop.state.content import Exclusion, PatchText, Target
+from bellhop.state.profile import Profile
 
 
 def excluded_of(profile: Profile) -> tuple[Exclusion, ...]:

@@ -40,7 +40,7 @@ def is_overwritten(
 ) -> bool:
     """Say whether a field that Helm applied is another's by now, but for excluded paths.
 
-    Where Helm updates an object, and does not apply it, nobody can tell.
+    If Helm updates an object, and does not apply it, the fields do not show this.
     """
     ours = our_fields(there, HELM)
     if not ours:
@@ -98,11 +98,11 @@ class _Entries:
         for name in tree:
             kind, _, text = name.partition(":")
             with suppress(ValueError):
-                told = json.loads(text) if kind in {"k", "v"} else None
-                if kind == "k" and isinstance(told, dict):
-                    self._keyed.setdefault(tuple(told), []).append((told, name))
+                decoded = json.loads(text) if kind in {"k", "v"} else None
+                if kind == "k" and isinstance(decoded, dict):
+                    self._keyed.setdefault(tuple(decoded), []).append((decoded, name))
                 elif kind == "v":
-                    self._values.setdefault(json.dumps(told), []).append(name)
+                    self._values.setdefault(json.dumps(decoded), []).append(name)
 
     def names(self, entry: Any) -> list[str]:
         """Return the names of an entry of a manifest, to which servers add defaults of keys."""
@@ -117,8 +117,8 @@ class _Entries:
         found = self._found.get((keys, there))
         if found is None:
             found = self._found[keys, there] = {}
-            for told, name in self._keyed[keys]:
-                found.setdefault(_text(told, there), []).append(name)
+            for decoded, name in self._keyed[keys]:
+                found.setdefault(_text(decoded, there), []).append(name)
         return found.get(_text(entry, there), [])
 
 

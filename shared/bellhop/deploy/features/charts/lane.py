@@ -33,7 +33,7 @@ class Lane:
         self._waiting: dict[str, Apply] = {}
 
     @contextmanager
-    def enter(self, work: ReconcileContext, *, holds: bool) -> Iterator[None]:
+    def enter(self, context: ReconcileContext, *, holds: bool) -> Iterator[None]:
         """Have a place for a call that `holds` its worker; any other needs none.
 
         Raises:
@@ -42,9 +42,9 @@ class Lane:
         if not holds:
             yield
             return
-        cluster = work.cluster.key
+        cluster = context.cluster.key
         with self._lock:
-            self._refuse(work)
+            self._refuse(context)
             self._clusters.add(cluster)
         try:
             yield
@@ -63,8 +63,8 @@ class Lane:
                 return [self._waiting.pop(group)]
         return []
 
-    def _refuse(self, work: ReconcileContext) -> None:
-        cluster, message = work.cluster.key, work.message
+    def _refuse(self, context: ReconcileContext) -> None:
+        cluster, message = context.cluster.key, context.message
         if cluster in self._clusters:
             where = "in this cluster"
         elif len(self._clusters) >= MOST:

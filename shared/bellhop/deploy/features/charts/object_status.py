@@ -66,24 +66,24 @@ def _by_condition(spec: Object, status: Object, conditions: Mapping[str, Object]
 def _deployment(spec: Object, status: Object, conditions: Mapping[str, Object]) -> Iterator[str]:
     if spec.get("paused"):
         return
-    wanted = spec.get("replicas", 1)
+    desired = spec.get("replicas", 1)
     if conditions.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded":
-        yield f"{_ready(status, wanted)}, its progress deadline is exceeded"
-    yield from _fewer(status, "readyReplicas", wanted, "ready")
-    yield from _fewer(status, "updatedReplicas", wanted, "updated")
-    yield from _fewer(status, "availableReplicas", wanted, "available")
-    yield from _surplus(status, wanted)
+        yield f"{_ready(status, desired)}, its progress deadline is exceeded"
+    yield from _fewer(status, "readyReplicas", desired, "ready")
+    yield from _fewer(status, "updatedReplicas", desired, "updated")
+    yield from _fewer(status, "availableReplicas", desired, "available")
+    yield from _surplus(status, desired)
     if not _is(conditions, "Available", "True"):
-        yield f"{_ready(status, wanted)}, it is not available"
+        yield f"{_ready(status, desired)}, it is not available"
 
 
 def _replica_set(spec: Object, status: Object, conditions: Mapping[str, Object]) -> Iterator[str]:
-    wanted = spec.get("replicas", 1)
+    desired = spec.get("replicas", 1)
     if _is(conditions, "ReplicaFailure", "True"):
-        yield f"{_ready(status, wanted)}, its pods cannot be created"
-    yield from _fewer(status, "readyReplicas", wanted, "ready")
-    yield from _fewer(status, "availableReplicas", wanted, "available")
-    yield from _surplus(status, wanted)
+        yield f"{_ready(status, desired)}, its pods cannot be created"
+    yield from _fewer(status, "readyReplicas", desired, "ready")
+    yield from _fewer(status, "availableReplicas", desired, "available")
+    yield from _surplus(status, desired)
 
 
 def _stateful_set(spec: Object, status: Object, conditions: Mapping[str, Object]) -> Iterator[str]:
@@ -91,33 +91,33 @@ def _stateful_set(spec: Object, status: Object, conditions: Mapping[str, Object]
     strategy = spec.get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete":
         return
-    wanted = spec.get("replicas", 1)
-    yield from _fewer(status, "readyReplicas", wanted, "ready")
-    yield from _surplus(status, wanted)
+    desired = spec.get("replicas", 1)
+    yield from _fewer(status, "readyReplicas", desired, "ready")
+    yield from _surplus(status, desired)
     partition = (strategy.get("rollingUpdate") or {}).get("partition") or 0
     if partition:
-        yield from _fewer(status, "updatedReplicas", wanted - partition, "updated")
+        yield from _fewer(status, "updatedReplicas", desired - partition, "updated")
     elif status.get("currentRevision") != status.get("updateRevision"):
-        yield _count(status, "updatedReplicas", wanted, "updated")
+        yield _count(status, "updatedReplicas", desired, "updated")
 
 
 def _daemon_set(spec: Object, status: Object, conditions: Mapping[str, Object]) -> Iterator[str]:
     del spec, conditions
-    wanted = status.get("desiredNumberScheduled")
-    if wanted is None or status.get("observedGeneration") is None:
+    desired = status.get("desiredNumberScheduled")
+    if desired is None or status.get("observedGeneration") is None:
         yield "not scheduled yet"
         return
-    yield from _fewer(status, "numberReady", wanted, "ready")
-    yield from _fewer(status, "updatedNumberScheduled", wanted, "updated")
-    yield from _fewer(status, "numberAvailable", wanted, "available")
+    yield from _fewer(status, "numberReady", desired, "ready")
+    yield from _fewer(status, "updatedNumberScheduled", desired, "updated")
+    yield from _fewer(status, "numberAvailable", desired, "available")
 
 
 def _job(spec: Object, status: Object, conditions: Mapping[str, Object]) -> Iterator[str]:
-    wanted = spec.get("completions") or spec.get("parallelism") or 1
+    desired = spec.get("completions") or spec.get("parallelism") or 1
     if _is(conditions, "Complete", "True"):
         return
     failed = ", it has failed" if _is(conditions, "Failed", "True") else ""
-    yield _count(status, "succeeded", wanted, "complete") + failed
+    yield _count(status, "succeeded", desired, "complete") + failed
 
 
 def _pod(spec: Object, status: Object, conditions: Mapping[str, Object]) -> Iterator[str]:
@@ -168,21 +168,21 @@ def _is(conditions: Mapping[str, Object], name: str, status: str) -> bool:
     return conditions.get(name, {}).get("status") == status
 
 
-def _ready(status: Object, wanted: int) -> str:
-    return _count(status, "readyReplicas", wanted, "ready")
+def _ready(status: Object, desired: int) -> str:
+    return _count(status, "readyReplicas", desired, "ready")
 
 
-def _count(status: Object, field: str, wanted: int, word: str) -> str:
-    return f"{status.get(field) or 0} of {wanted} {word}"
+def _count(status: Object, field: str, desired: int, word: str) -> str:
+    return f"{status.get(field) or 0} of {desired} {word}"
 
 
-def _fewer(status: Object, field: str, wanted: int, word: str) -> Iterator[str]:
-    if (status.get(field) or 0) < wanted:
-        yield _count(status, field, wanted, word)
+def _fewer(status: Object, field: str, desired: int, word: str) -> Iterator[str]:
+    if (status.get(field) or 0) < desired:
+        yield _count(status, field, desired, word)
 
 
-def _surplus(status: Object, wanted: int) -> Iterator[str]:
+def _surplus(status: Object, desired: int) -> Iterator[str]:
     """Yield how many pods of an earlier revision are still to end."""
-    surplus = (status.get("replicas") or 0) - wanted
+    surplus = (status.get("replicas") or 0) - desired
     if surplus > 0:
         yield f"{surplus} more to end"

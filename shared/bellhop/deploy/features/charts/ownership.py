@@ -10,20 +10,19 @@ from msgspec.structs import replace
 
 from bellhop.core.gvk import Identity, ObjectKey
 from bellhop.deploy.context import ReconcileContext
-from bellhop.deploy.drift import counted
+from bellhop.deploy.drift import count_correction
 from bellhop.deploy.features.charts.drift_exclusions import excluded_of
 from bellhop.deploy.features.charts.field_owners import is_overwritten
 from bellhop.deploy.features.charts.planning import place_of
 from bellhop.deploy.features.charts.release_objects import held_objects, is_kept, is_of, objects_in
 from bellhop.deploy.ownership import Ownership
 from bellhop.errors import BellhopError, ConflictError, MissingError
-from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
-from bellhop.ports.kube import Kube
+from bellhop.ports.kube import Access, Kube
 from bellhop.rendering.charts.releases import Desired
 from bellhop.rendering.drift import manager_of, our_fields
 from bellhop.rendering.drift_exclusions import own_fields_but, paths
-from bellhop.state.record import Held
+from bellhop.state.deployment import Held
 
 _OVERWRITTEN = "overwritten"
 
@@ -31,27 +30,31 @@ _OVERWRITTEN = "overwritten"
 class ReleaseOwnership:
     """The objects of releases, as profiles own them."""
 
-    def __init__(self, clock: Clock, access: Access, claims: Ownership) -> None:
+    def __init__(self, clock: Clock, access: Access, ownership: Ownership) -> None:
         self._clock = clock
         self._access = access
-        self._claims = claims
+        self._ownership = ownership
 
-    def note(self, work: ReconcileContext, manifest: str, wanted: Desired) -> None:
+    def note(self, context: ReconcileContext, manifest: str, desired: Desired) -> None:
         """Note what a release consists of, in place of what it consisted of."""
-        cluster = work.cluster
+        cluster = context.cluster
         kube = self._access.open(cluster.key, version=cluster.credentials)
-        objects = dict(objects_in(manifest, wanted.key.namespace, kube.resource))
+        objects = dict(objects_in(manifest, desired.key.namespace, kube.resource))
         rendered = {key.identity: each for key, each in objects.items()}
-        now, place = self._clock.now(), place_of(wanted.key)
-        found = held_objects(objects, place, wanted.digest, wanted.ref, now)
-        self.drop(work, wanted.key, but=found)
+        now, place = self._clock.now(), place_of(desired.key)
+        found = held_objects(objects, place, desired.digest, desired.ref, now)
+        self.drop(context, desired.key, but=found)
         for key, held in found.items():
-            noted = self._watched(work, kube, key, held, rendered[key]) if work.watches else held
-            self._own(work, key, noted)
+            noted = (
+                self._watched(context, kube, key, held, rendered[key])
+                if context.watches_drift
+                else held
+            )
+            self._own(context, key, noted)
 
     def _watched(
         self,
-        work: ReconcileContext,
+        context: ReconcileContext,
         kube: Kube,
         key: Identity,
         held: Held,
@@ -62,58 +65,68 @@ class ReleaseOwnership:
         A field that somebody wrote since Helm did is drift already: no later digest equals it.
         """
         there = kube.get(*key.at(held.version)) or {}
-        excluded = paths(excluded_of(work.profile), there)
+        excluded = paths(excluded_of(context.profile), there)
         lost = is_overwritten(rendered, there, excluded)
         fields = _OVERWRITTEN if lost else own_fields_but(there, manager_of(held), excluded)
-        return counted(work, key, work.before.get(key), replace(held, fields=fields), there)
+        return count_correction(
+            context, key, context.lease.before.get(key), replace(held, fields=fields), there
+        )
 
-    def _own(self, work: ReconcileContext, key: Identity, held: Held) -> None:
+    def _own(self, context: ReconcileContext, key: Identity, held: Held) -> None:
         """Own an object of a release; one that another profile has is that one's to look after."""
-        old = work.held.get(key)
+        old = context.progress.held.get(key)
         if old is None or not old.digest:
             try:
-                self._claims.take(work.cluster.key, key, work.profile, free=old is None)
+                self._ownership.claim(context.cluster.key, key, context.profile, free=old is None)
             except ConflictError:
                 # Helm may have written over what that one applied.
-                self._claims.tell_owner(work.cluster.key, key)
+                self._ownership.notify_owner(context.cluster.key, key)
                 return
-        work.held[key] = held
+        context.progress.held[key] = held
 
-    def drop(self, work: ReconcileContext, key: Identity, but: Collection[Identity] = ()) -> None:
+    def drop(
+        self, context: ReconcileContext, key: Identity, but: Collection[Identity] = ()
+    ) -> None:
         """Own the objects of a release no longer."""
         place = place_of(key)
-        for name, each in list(work.held.items()):
+        for name, each in list(context.progress.held.items()):
             if each.part_of == place and name not in but:
-                self._claims.give_up(work.cluster.key, name, work.profile.name)
-                del work.held[name]
+                self._ownership.release(context.cluster.key, name, context.profile.name)
+                del context.progress.held[name]
 
-    def claim(self, work: ReconcileContext, key: Identity) -> None:
+    def claim(self, context: ReconcileContext, key: Identity) -> None:
         """Claim the objects of a release for the tier that its profile has by now."""
-        for name, each in work.held.items():
+        for name, each in context.progress.held.items():
             if each.part_of == place_of(key):
                 with suppress(ConflictError):
-                    self._claims.take(work.cluster.key, name, work.profile)
+                    self._ownership.claim(context.cluster.key, name, context.profile)
 
     @contextmanager
-    def dropped(self, work: ReconcileContext, key: Identity) -> Iterator[tuple[ObjectKey, ...]]:
+    def dropped(self, context: ReconcileContext, key: Identity) -> Iterator[tuple[ObjectKey, ...]]:
         """Own the objects of a release no longer; yield them in the order in which Helm wrote them.
 
         If what follows fails they are held as unsure, so that the next try knows them.
         """
         place = place_of(key)
-        parts = {name: each for name, each in work.held.items() if each.part_of == place}
+        parts = {
+            name: each for name, each in context.progress.held.items() if each.part_of == place
+        }
         try:
-            self.drop(work, key)
+            self.drop(context, key)
             yield tuple(name.at(each.version) for name, each in parts.items())
         except BellhopError:
-            work.held |= {name: replace(each, digest="") for name, each in parts.items()}
+            context.progress.held |= {
+                name: replace(each, digest="") for name, each in parts.items()
+            }
             raise
 
-    def remove(self, work: ReconcileContext, key: Identity, objects: Sequence[ObjectKey]) -> bool:
+    def remove(
+        self, context: ReconcileContext, key: Identity, objects: Sequence[ObjectKey]
+    ) -> bool:
         """Delete objects of a release of which Helm has no record; say whether any was there."""
-        cluster = work.cluster
+        cluster = context.cluster
         kube = self._access.open(
-            cluster.key, version=cluster.credentials, account=work.profile.account
+            cluster.key, version=cluster.credentials, account=context.profile.account
         )
         were = [remove_part(kube, each, place_of(key)) for each in reversed(objects)]
         return any(were)

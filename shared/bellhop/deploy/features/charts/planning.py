@@ -1,4 +1,4 @@
-"""Decide first, act later: releases that a profile wants in a cluster against those it holds."""
+"""The plan of a profile's releases in a cluster: the desired ones against the inventory."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from msgspec.structs import replace
 from bellhop.core.gvk import Identity
 from bellhop.rendering.charts.releases import Desired
 from bellhop.state.chart import HeldRelease
-from bellhop.state.record import Held
+from bellhop.state.deployment import Held
 
 
 class Deploy(Struct, frozen=True):
     """Install or upgrade a release; `held` says how it was held so far, None of a new one."""
 
-    wanted: Desired
+    desired: Desired
     held: Held | None
 
     @property
     def key(self) -> Identity:
         """Name the release."""
-        return self.wanted.key
+        return self.desired.key
 
 
 class Claim(Struct, frozen=True):
@@ -33,23 +33,23 @@ class Claim(Struct, frozen=True):
 
 
 class Await(Struct, frozen=True):
-    """Read whether a release that was deployed as it is wanted is ready by now."""
+    """Read whether a release that was deployed as desired is ready by now."""
 
-    wanted: Desired
+    desired: Desired
     held: Held
 
     @property
     def key(self) -> Identity:
         """Name the release."""
-        return self.wanted.key
+        return self.desired.key
 
 
 class Remove(Struct, frozen=True):
-    """Uninstall a release; a `wanted` one is one that is to be gone, whoever made it."""
+    """Uninstall a release; one that is `desired` by `Uninstall`, whatever client installed it."""
 
     key: Identity
     held: Held
-    wanted: Desired | None = None
+    desired: Desired | None = None
 
 
 class Leave(Struct, frozen=True):
@@ -60,26 +60,26 @@ class Leave(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """Steps in their order; nothing is taken `back` unless all `forth` was taken."""
+    """Operations in their order; removals begin only after all `steps`."""
 
-    forth: tuple[Deploy | Await | Claim | Remove, ...] = ()
-    back: tuple[Remove | Leave, ...] = ()
+    steps: tuple[Deploy | Await | Claim | Remove, ...] = ()
+    removals: tuple[Remove | Leave, ...] = ()
     unchanged: tuple[Identity, ...] = ()
 
     @property
     def idle(self) -> bool:
         """Say whether there is nothing to do."""
-        return not self.forth and not self.back
+        return not self.steps and not self.removals
 
-    def begun(self, held: Mapping[Identity, Held]) -> dict[Identity, Held]:
+    def uncertain(self, held: Mapping[Identity, Held]) -> dict[Identity, Held]:
         """Say what is held from the moment on in which the first step may have been taken."""
         unsure = dict(held)
-        for step in (*self.forth, *self.back):
+        for step in (*self.steps, *self.removals):
             if isinstance(step, Claim | Await):
                 continue
             old, secret = step.held, False
             if isinstance(step, Deploy):
-                old, secret = step.held or _new(step.wanted), step.wanted.secret
+                old, secret = step.held or _new(step.desired), step.desired.secret
             assert old
             unsure[step.key] = replace(old, digest="", secret=secret or old.secret)
         return unsure
@@ -92,33 +92,33 @@ def plan(
     *,
     releases_all: bool = False,
 ) -> Plan:
-    """Plan the way from the releases that are held to those that are wanted, in their order.
+    """Plan the operations from the releases of the inventory to the desired ones, in their order.
 
-    What a release consists of counts with it: one that lost an object is deployed again. One that
-    is held as it is wanted, but by another `tier`, is claimed only; one that is not ready yet is
-    only read. By `releases_all` nothing is removed.
+    A release that lost an object is deployed again. One that is deployed as desired, but by another
+    `tier`, is only claimed; one that is not ready yet is only read. By `releases_all` nothing is
+    removed.
     """
     mine = {key: each for key, each in held.items() if each.release}
     broken = {each.part_of for each in held.values() if each.part_of and not each.digest}
-    wanted = {each.key: each for each in releases}
+    desired = {each.key: each for each in releases}
     same = {
         key
-        for key, each in wanted.items()
+        for key, each in desired.items()
         if key in mine and mine[key].digest == each.digest and place_of(key) not in broken
     }
     settled = {key for key in same if _is_settled(mine[key], tier)}
-    forth = [
-        _kept(each, mine[key]) if key in same else _forth(each, mine.get(key))
-        for key, each in wanted.items()
+    steps = [
+        _keep_step(each, mine[key]) if key in same else _step_of(each, mine.get(key))
+        for key, each in desired.items()
         if key not in settled
     ]
-    back = [
+    removals = [
         Leave(key, each) if releases_all or _is_removed(each) else Remove(key, each)
         for key, each in mine.items()
-        if key not in wanted
+        if key not in desired
     ]
-    # What was deployed last may need what was deployed before it.
-    return Plan(tuple(forth), tuple(reversed(back)), tuple(sorted(settled)))
+    # The last release may depend on those before it.
+    return Plan(tuple(steps), tuple(reversed(removals)), tuple(sorted(settled)))
 
 
 def place_of(key: Identity) -> str:
@@ -126,19 +126,19 @@ def place_of(key: Identity) -> str:
     return f"{key.namespace}/{key.name}"
 
 
-def _kept(wanted: Desired, held: Held) -> Await | Claim:
+def _keep_step(desired: Desired, held: Held) -> Await | Claim:
     assert held.release
-    return Await(wanted, held) if held.release.ready_by else Claim(wanted.key, held)
+    return Await(desired, held) if held.release.ready_by else Claim(desired.key, held)
 
 
-def _forth(wanted: Desired, held: Held | None) -> Deploy | Remove:
-    if wanted.chart.unwanted:
-        return Remove(wanted.key, held or _new(wanted), wanted)
-    return Deploy(wanted, held)
+def _step_of(desired: Desired, held: Held | None) -> Deploy | Remove:
+    if desired.chart.unwanted:
+        return Remove(desired.key, held or _new(desired), desired)
+    return Deploy(desired, held)
 
 
-def _new(wanted: Desired) -> Held:
-    return Held("", wanted.ref, release=HeldRelease(removal=wanted.chart.removal))
+def _new(desired: Desired) -> Held:
+    return Held("", desired.ref, release=HeldRelease(removal=desired.chart.removal))
 
 
 def _is_settled(held: Held, tier: int) -> bool:

@@ -1,4 +1,4 @@
-"""Tells what a plan would do to a cluster, by Helm's own dry run and what it has on record.
+"""Previews of plans, by Helm's own dry run and its records of releases.
 
 A release that a plan leaves as it is may be compared with the cluster, object by object.
 """
@@ -15,15 +15,15 @@ from bellhop.deploy.features.charts.planning import Deploy, Leave, Remove
 from bellhop.deploy.features.charts.preflight import Preflight
 from bellhop.deploy.features.charts.release_objects import documents, objects_in
 from bellhop.deploy.object_diff import compare
-from bellhop.deploy.ownership import Ownership, taken_from
+from bellhop.deploy.ownership import Ownership, is_owned_by_other
 from bellhop.errors import ConflictError, MissingError, PermanentError
-from bellhop.ports.charts import Archive, Helm, Release, Wanted
+from bellhop.ports.charts import Archive, DesiredRelease, Helm, Release
 from bellhop.ports.kube import Kube
 from bellhop.rendering.drift_exclusions import paths, withheld
 from bellhop.rendering.secrecy import KIND as SECRET
-from bellhop.rendering.secrecy import unquoted
+from bellhop.rendering.secrecy import withhold_quotes
 from bellhop.state.chart import HeldRelease
-from bellhop.state.record import Change
+from bellhop.state.deployment import Change
 
 _Objects = Mapping[Identity, dict[str, Any]]
 
@@ -31,27 +31,27 @@ _Objects = Mapping[Identity, dict[str, Any]]
 class Preview:
     """Asks Helm what steps would do."""
 
-    def __init__(self, claims: Ownership, preflight: Preflight) -> None:
-        self._claims = claims
+    def __init__(self, ownership: Ownership, preflight: Preflight) -> None:
+        self._ownership = ownership
         self._preflight = preflight
 
     def deploy(
         self,
         helm: Helm,
-        work: ReconcileContext,
+        context: ReconcileContext,
         kubeconfig: bytes,
         step: Deploy,
-        found: tuple[Archive, Wanted],
+        found: tuple[Archive, DesiredRelease],
     ) -> Iterator[Change]:
-        """Tell what deploying a release would change: of itself, and of what it consists of."""
-        key, (archive, wanted) = step.key, found
-        # What is there may have been made of a Secret, and of another profile's nobody knows.
-        secret = step.wanted.secret or step.held is None or step.held.secret
+        """Yield the changes of a release that is deployed, and of its objects."""
+        key, (archive, request) = step.key, found
+        # The release may have values of a Secret; of another profile's this is unknown.
+        secret = step.desired.secret or step.held is None or step.held.secret
         try:
-            self._claims.refuse(work.cluster.key, key, work.profile)
-            with unquoted(f"cannot dry-run '{key.name}'", secret=step.wanted.secret):
-                there = self._preflight.find(helm, kubeconfig, step.wanted)
-                then = _read(helm.charts.rehearse(kubeconfig, wanted), key.namespace)
+            self._ownership.check(context.cluster.key, key, context.profile)
+            with withhold_quotes(f"cannot dry-run '{key.name}'", secret=step.desired.secret):
+                there = self._preflight.find(helm, kubeconfig, step.desired)
+                then = _read(helm.charts.dry_run(kubeconfig, request), key.namespace)
                 now: _Objects = {}
                 if there:
                     text = helm.charts.manifest(kubeconfig, key.namespace, key.name)
@@ -71,30 +71,30 @@ class Preview:
         yield from _compared(now, then, secret=secret)
 
     def leave(
-        self, helm: Helm, work: ReconcileContext, kubeconfig: bytes, step: Remove | Leave
+        self, helm: Helm, context: ReconcileContext, kubeconfig: bytes, step: Remove | Leave
     ) -> Iterator[Change]:
-        """Tell what leaving a release would do."""
+        """Yield the change of a release that is removed or released."""
         key = step.key
         found = helm.charts.release(kubeconfig, key.namespace, key.name)
-        if taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
+        if is_owned_by_other(context.profile.name, self._ownership.read(context.cluster.key, key)):
             yield Change(key, "No Action", "another profile has it by now")
         elif isinstance(step, Leave):
             yield Change(key, "No Action", "it stays, and is nobody's")
         elif found is None:
             yield Change(key, "No Action", "it is gone already")
-        elif not found.ours and not (isinstance(step, Remove) and step.wanted):
+        elif not found.ours and not (isinstance(step, Remove) and step.desired):
             yield Change(key, "No Action", "it is there, and no profile made it")
         else:
             yield Change(key, "Delete")
 
     def stay(
-        self, helm: Helm, kube: Kube, work: ReconcileContext, kubeconfig: bytes, key: Identity
+        self, helm: Helm, kube: Kube, context: ReconcileContext, kubeconfig: bytes, key: Identity
     ) -> Iterator[Change]:
-        """Tell what others changed of a release in the cluster, which deploying it again reverts.
+        """Yield the changes by others to a release, which another deployment reverts.
 
         Fields that the chart does not write are not compared.
         """
-        held = work.held[key]
+        held = context.progress.held[key]
         assert held.release
         try:
             there = helm.charts.release(kubeconfig, key.namespace, key.name)
@@ -103,7 +103,7 @@ class Preview:
                 yield found
                 return
             text = helm.charts.manifest(kubeconfig, key.namespace, key.name)
-            changes = list(_drifted(kube, work, key.namespace, text, secret=held.secret))
+            changes = list(_drifted(kube, context, key.namespace, text, secret=held.secret))
         except PermanentError as error:
             yield Change(key, "Error", str(error))
             return
@@ -127,7 +127,7 @@ def _of_release(key: Identity, there: Release | None, held: HeldRelease) -> Chan
 
 
 def _drifted(
-    kube: Kube, work: ReconcileContext, namespace: str, manifest: str, *, secret: bool
+    kube: Kube, context: ReconcileContext, namespace: str, manifest: str, *, secret: bool
 ) -> Iterator[Change]:
     """Yield the objects of a release that are missing or not as its manifest has them."""
     for key, each in objects_in(manifest, namespace, kube.resource):
@@ -138,11 +138,11 @@ def _drifted(
                 yield Change(name, "Create", "it is missing in the cluster")
                 continue
             placed = {**each, "metadata": {**each["metadata"], "namespace": key.namespace}}
-            excluded = paths(excluded_of(work.profile), placed)
-            wanted = withheld(placed, there, excluded) if excluded else placed
+            excluded = paths(excluded_of(context.profile), placed)
+            desired = withheld(placed, there, excluded) if excluded else placed
             hidden = secret or name.kind == SECRET
-            with unquoted(f"cannot compare {name.kind} '{name.name}'", secret=hidden):
-                then = kube.apply(wanted, dry_run=True)
+            with withhold_quotes(f"cannot compare {name.kind} '{name.name}'", secret=hidden):
+                then = kube.apply(desired, dry_run=True)
         except MissingError as error:
             yield Change(name, "Create", str(error))
             continue

@@ -1,4 +1,4 @@
-"""Which objects a release consists of, as the inventory has them."""
+"""The objects of a release, as the inventory has them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from bellhop.core.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.documents.document import read_documents
 from bellhop.rendering.drift import our_fields
-from bellhop.state.record import Held
+from bellhop.state.deployment import Held
 
 _NAMESPACE, _NAME = "meta.helm.sh/release-namespace", "meta.helm.sh/release-name"
 """The annotations by which Helm knows what is of which release."""

@@ -1,7 +1,7 @@
-"""Whose an object is that is there already: decided from what it tells by itself.
+"""The manager of an existing object, from its own labels, annotations and managed fields.
 
-Nothing is read before an object is written: it is written to the life that is known of it, or
-only where there is none. Whoever is refused reads what is there, and has it decided here.
+An object is written without a read, to the uid of the inventory, or only where there is none. If
+the cluster refuses that, the existing object is read, and this module decides.
 """
 
 from __future__ import annotations
@@ -54,30 +54,31 @@ class SveltosDeploysError(NotOursError):
 
 
 def meet(step: Apply, there: Mapping[str, Any] | None, *, always: bool) -> Apply | Adopt:
-    """Decide how an object is written, now that it is known what is there.
+    """Decide how an object is written to a cluster that may have it already.
 
-    What bears marks, be they Sveltos' own, a profile has made, and it is the claims that tell
-    whose it is. By `always` all else is adopted, as Sveltos does, but not what Sveltos deploys.
+    A profile created an object with ownership annotations, also with those of Sveltos, and its
+    owner record says which. By `always` all others are adopted, as Sveltos does, except those that
+    Sveltos deploys.
 
     Raises:
-        NotOursError: somebody else made it, and nobody asked that it be adopted.
-        SveltosDeploysError: Sveltos has not released it, and nobody asked that it be adopted.
+        NotOursError: another manager created it, and its manifest does not ask for adoption.
+        SveltosDeploysError: Sveltos has not released it, and its manifest does not ask for it.
     """
     if there is None:
         return replace(step, life="", adopted="")
     life = str((there.get("metadata") or {}).get("uid") or "")
     if step.life == life:
         return step
-    asked = adoption(step.wanted)
-    wished = asked or step.wanted.how.force
+    asked = adoption(step.desired)
+    wished = asked or step.desired.how.force
     if _is_a_profiles(there):
         if _is_deployed_by_sveltos(there) and not wished:
-            raise SveltosDeploysError(_not_released(step.wanted, there))
+            raise SveltosDeploysError(_not_released(step.desired, there))
         return written_over(step, there)
     maker = _maker(there)
     if wished or always:
-        return Adopt(step.wanted, step.held, life, maker, for_good=asked == "own")
-    raise NotOursError(_refusal(step.wanted, maker))
+        return Adopt(step.desired, step.held, life, maker, for_good=asked == "own")
+    raise NotOursError(_refusal(step.desired, maker))
 
 
 def written_over(step: Apply, there: Mapping[str, Any]) -> Apply:
@@ -117,26 +118,27 @@ def _is_deployed_by_sveltos(there: Mapping[str, Any]) -> bool:
     return OWNER in _of(there, "annotations") and _SVELTOS in managers and MANAGER not in managers
 
 
-def _not_released(wanted: Desired, there: Mapping[str, Any]) -> str:
+def _not_released(desired: Desired, there: Mapping[str, Any]) -> str:
     owner = _of(there, "annotations")
     kind, name = _text(owner, _OWNER_KIND) or "profile", _text(owner, OWNER)
     return (
-        f"cannot apply {_named(wanted)}: Sveltos deploys it for its {kind} '{name}'; release it"
-        f' there first, or annotate it in {wanted.ref} with {ADOPT}: "true" to take it over'
+        f"cannot apply {_format_object(desired)}: Sveltos deploys it for its {kind} '{name}';"
+        f" release it there first, or annotate it in {desired.ref} with"
+        f' {ADOPT}: "true" to take it over'
     )
 
 
-def _refusal(wanted: Desired, maker: str) -> str:
+def _refusal(desired: Desired, maker: str) -> str:
     return (
-        f"cannot apply {_named(wanted)}: it already exists, created by {maker} and"
-        f' not by a profile; to take it over, annotate it in {wanted.ref} with {ADOPT}: "true",'
+        f"cannot apply {_format_object(desired)}: it already exists, created by {maker} and"
+        f' not by a profile; to take it over, annotate it in {desired.ref} with {ADOPT}: "true",'
         " or set force on that ref"
     )
 
 
-def _named(wanted: Desired) -> str:
-    place = "/".join(filter(None, (wanted.key.namespace, wanted.key.name)))
-    return f"{wanted.key.gvk.kind} '{place}'"
+def _format_object(desired: Desired) -> str:
+    place = "/".join(filter(None, (desired.key.namespace, desired.key.name)))
+    return f"{desired.key.gvk.kind} '{place}'"
 
 
 def _maker(there: Mapping[str, Any]) -> str:
@@ -186,6 +188,6 @@ def _of(there: Mapping[str, Any], field: str) -> Mapping[str, Any]:
 
 
 def _text(known: Mapping[str, Any], name: str) -> str:
-    """Read a stranger's text as it can be shown: on one line, and not at any length."""
+    """Return a value of an object for an error: on one line, and of limited length."""
     text = "".join(letter if letter.isprintable() else " " for letter in str(known.get(name) or ""))
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

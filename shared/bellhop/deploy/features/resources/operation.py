@@ -1,6 +1,6 @@
-"""One object at a time: applied or removed as a step of a plan says, by who owns it.
+"""Operations on one object: it is applied or removed, if its profile owns it.
 
-Several threads may be at the steps of one work: they read it, and return what is to be noted in it.
+Several threads may execute operations of one attempt: they read the context, and return results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bellhop.core.gvk import GVK, Identity, ObjectKey
 from bellhop.core.sveltos_annotations import FORCE_RECREATE, OWNER
 from bellhop.core.terminating_objects import is_terminating, why_kept
 from bellhop.deploy.context import Claimed, ObjectResult, ReconcileContext
-from bellhop.deploy.drift import counted
+from bellhop.deploy.drift import count_correction
 from bellhop.deploy.features.resources.adoption import NotOursError, adopted_from, left, meet
 from bellhop.deploy.features.resources.planning import (
     Adopt,
@@ -27,7 +27,7 @@ from bellhop.deploy.features.resources.planning import (
     undecorate,
 )
 from bellhop.deploy.features.resources.reloader import Reloader
-from bellhop.deploy.ownership import Ownership, Taken, taken_from
+from bellhop.deploy.ownership import Ownership, Taken, is_owned_by_other
 from bellhop.errors import (
     ConflictError,
     InvalidError,
@@ -42,53 +42,57 @@ from bellhop.ports.kube import Kube, Manifest
 from bellhop.rendering.drift import own_fields
 from bellhop.rendering.drift_exclusions import paths, withheld
 from bellhop.rendering.secrecy import KIND as SECRET
-from bellhop.rendering.secrecy import unquoted
-from bellhop.state.record import Held
+from bellhop.rendering.secrecy import withhold_quotes
+from bellhop.state.deployment import Held
 
 _UNPROCESSABLE = 422
-"""What an API server says to a change that may not be."""
+"""Status of an API server that does not allow a change."""
 
 _LOOKS = 2
-"""How often one object is looked at, while others make and remove it."""
+"""Reads of one object while other clients create and delete it."""
 
 
 class Steps:
-    """Carries out steps; what is refused for good is part of what came of one."""
+    """Executes operations; a permanent error is part of an operation's result."""
 
     def __init__(
-        self, claims: Ownership, reloading: Reloader, clock: Clock, *, always: bool
+        self, ownership: Ownership, reloading: Reloader, clock: Clock, *, always: bool
     ) -> None:
         """Make the steps of one process; `always` adopts what others made, asked or not."""
-        self._claims = claims
-        self._reloading = reloading
+        self._ownership = ownership
+        self._reloader = reloading
         self._clock = clock
         self._always = always
 
-    def apply(self, kube: Kube, work: ReconcileContext, step: Apply) -> ObjectResult:
-        """Claim an object and apply it; what another profile has is not ours to change."""
+    def apply(self, kube: Kube, context: ReconcileContext, step: Apply) -> ObjectResult:
+        """Claim an object and apply it; one that another profile owns is not changed."""
         taken: Taken | None = None
-        key, each = step.key, step.wanted
+        key, each = step.key, step.desired
         try:
             free = step.held is None
-            taken = work.claimed.get(key) or self._claims.take(
-                work.cluster.key, key, work.profile, free=free
+            taken = context.progress.claimed.get(key) or self._ownership.claim(
+                context.cluster.key, key, context.profile, free=free
             )
-            each, noted = self._reloading.read_now(work, each, step.held)
+            noted = step.held or Held("", each.ref)
+            if context.profile.rollout.reloads:
+                each, noted = self._reloader.annotate(context, each, noted)
             write = self._write_as_seen if taken.disputed else self._write
-            stored = write(kube, work, step if each is step.wanted else replace(step, wanted=each))
+            stored = write(
+                kube, context, step if each is step.desired else replace(step, desired=each)
+            )
             # Between the claim and the apply another profile may have taken the object.
-            self._claims.take(work.cluster.key, key, work.profile)
-            wrong = self._write_status(kube, work, each, stored)
+            self._ownership.claim(context.cluster.key, key, context.profile)
+            wrong = self._write_status(kube, context, each, stored)
         except NotOursError as error:
             # Nothing of ours is there: another profile that asks to adopt it may have it.
             before = taken.before if taken else None
-            self._claims.give_back(work.cluster.key, key, work.profile, before)
+            self._ownership.return_claim(context.cluster.key, key, context.profile, before)
             return ObjectResult(key, None, refused=error)
         except ConflictError as error:
-            self._lost(work, step, applied=taken is not None)
+            self._notify_if_overwritten(context, step, applied=taken is not None)
             return ObjectResult(key, None, refused=None if each.how.shared else error)
         except PermanentError as error:
-            return ObjectResult(key, self._let_go(work, step, taken), refused=error)
+            return ObjectResult(key, self._restore(context, step, taken), refused=error)
         held = Held(
             # Without its status it is as if applying it had only begun.
             digest="" if wrong else each.digest,
@@ -98,63 +102,60 @@ class Steps:
             uid=uid_of(stored),
             secret=each.secret,
             adopted=adopted_from(stored),
-            fields=own_fields(stored) if work.watches else "",
+            fields=own_fields(stored) if context.watches_drift else "",
             mounted=noted.mounted,
             reloaded=noted.reloaded,
             local=each.how.local,
             kustomized=each.feature == "Kustomize",
         )
-        held = counted(work, step.key, step.held, held, stored)
+        if context.progress.corrections or noted.mended_at:
+            held = count_correction(context, step.key, step.held, held, stored)
         return ObjectResult(key, held, changed=True, refused=wrong)
 
-    def _write(self, kube: Kube, work: ReconcileContext, step: Apply) -> Manifest:
-        """Write an object to the life that is meant; where another is there, decide anew.
-
-        Raises:
-            NotOursError: no profile made what is there, and nobody asked to adopt it.
-        """
-        doing, each = f"cannot apply {named(work, step.key)}", step.wanted
+    def _write(self, kube: Kube, context: ReconcileContext, step: Apply) -> Manifest:
+        """Write an object to the uid of the inventory; decide again if another object is there."""
+        doing, each = f"cannot apply {format_object(context, step.key)}", step.desired
         meant: Apply | Adopt = step
-        with _overtaken():
+        with _raise_temporary():
             for _ in range(_LOOKS):
-                with suppress(StaleError), unquoted(doing, secret=each.secret):
-                    return self._send(kube, work, meant)
-                with unquoted(doing, secret=each.secret):
+                with suppress(StaleError), withhold_quotes(doing, secret=each.secret):
+                    return self._send(kube, context, meant)
+                with withhold_quotes(doing, secret=each.secret):
                     there = kube.get(*each.key)
-                _wait_for_its_end(doing, there)
+                _check_not_terminating(doing, there)
                 meant = meet(step, there, always=self._always)
-            with unquoted(doing, secret=each.secret):
-                return self._send(kube, work, meant)
+            with withhold_quotes(doing, secret=each.secret):
+                return self._send(kube, context, meant)
 
-    def _write_as_seen(self, kube: Kube, work: ReconcileContext, step: Apply) -> Manifest:
-        """Write what others want, too, only as it was seen while it was still ours.
+    def _write_as_seen(self, kube: Kube, context: ReconcileContext, step: Apply) -> Manifest:
+        """Write a disputed object only in the version that was read while the profile owned it.
 
-        Who takes it from then on writes it later, or has: then this write is refused, and does not
-        put back what the other one has brought. So it changes hands once.
+        A profile that claims it after that writes it later, or has: then this write is refused, and
+        does not revert the other one. So the object changes owners once.
 
         Raises:
-            ConflictError: a profile of the same or a lower tier has it by now.
-            NotOursError: no profile made what is there, and nobody asked to adopt it.
+            ConflictError: a profile of the same or a lower tier owns it by now.
+            NotOursError: another manager created it, and its manifest does not ask for adoption.
         """
-        doing, each = f"cannot apply {named(work, step.key)}", step.wanted
+        doing, each = f"cannot apply {format_object(context, step.key)}", step.desired
         looks = 0
         while True:
             looks += 1
-            with _overtaken(), unquoted(doing, secret=each.secret):
+            with _raise_temporary(), withhold_quotes(doing, secret=each.secret):
                 there = kube.get(*each.key)
-                _wait_for_its_end(doing, there)
+                _check_not_terminating(doing, there)
             meant = meet(step, there, always=self._always)
-            self._claims.take(work.cluster.key, step.key, work.profile)
-            refused = suppress(StaleError) if looks <= _LOOKS else _overtaken()
-            with refused, unquoted(doing, secret=each.secret):
-                return self._send(kube, work, meant, seen=_version(there))
+            self._ownership.claim(context.cluster.key, step.key, context.profile)
+            refused = suppress(StaleError) if looks <= _LOOKS else _raise_temporary()
+            with refused, withhold_quotes(doing, secret=each.secret):
+                return self._send(kube, context, meant, seen=_version(there))
 
     def _send(
-        self, kube: Kube, work: ReconcileContext, step: Apply | Adopt, seen: str = ""
+        self, kube: Kube, context: ReconcileContext, step: Apply | Adopt, seen: str = ""
     ) -> Manifest:
-        each, profile = step.wanted, work.profile
+        each, profile = step.desired, context.profile
         manifest = decorate(each, profile.name, profile.tier, step.adopted)
-        manifest = self._but_excluded(kube, step, manifest)
+        manifest = self._keep_excluded(kube, step, manifest)
         try:
             return kube.apply(manifest, uid=step.life, version=seen)
         except MissingError:
@@ -164,64 +165,72 @@ class Steps:
         except InvalidError as error:
             if not is_replaced(each, error):
                 raise
-            # Who dies now leaves it unsure in the inventory: the next try makes it.
-            self._clear(kube, each.key)
+            # If the worker dies now, its inventory entry is uncertain: the next attempt creates it.
+            self._remove_former(kube, each.key)
             return kube.apply(decorate(each, profile.name, profile.tier), uid="")
 
     def _write_status(
-        self, kube: Kube, work: ReconcileContext, each: Desired, stored: Manifest
+        self, kube: Kube, context: ReconcileContext, each: Desired, stored: Manifest
     ) -> PermanentError | None:
-        """Write the status that an object is to have, where that is asked; return what is wrong.
+        """Write the status of a manifest, if its ref asks for that; return the error.
 
-        Who made the object's kind writes it too, and writes over this as soon as it looks.
+        The controller of the kind writes it, too, and overwrites this at its next reconciliation.
         """
         if not each.how.status or not each.manifest.get("status"):
             return None
-        doing = f"cannot apply the status of {named(work, each.key.identity)}"
+        doing = f"cannot apply the status of {format_object(context, each.key.identity)}"
         try:
-            with unquoted(doing, secret=each.secret):
+            with withhold_quotes(doing, secret=each.secret):
                 kube.merge_status(dict(each.manifest), uid=uid_of(stored))
         except PermanentError as error:
             return error
         return None
 
-    def _but_excluded(self, kube: Kube, step: Apply | Adopt, manifest: Manifest) -> Manifest:
-        """Leave as they are what paths of an object are others' to decide; a new one gets all."""
-        excluded = paths(step.wanted.how.excluded, manifest)
-        there = kube.get(*step.wanted.key) if excluded and step.life else None
+    def _keep_excluded(self, kube: Kube, step: Apply | Adopt, manifest: Manifest) -> Manifest:
+        """Keep the excluded paths of an object as the cluster has them; a new one gets all."""
+        if not step.desired.how.excluded:
+            return manifest
+        excluded = paths(step.desired.how.excluded, manifest)
+        there = kube.get(*step.desired.key) if excluded and step.life else None
         return withheld(manifest, there, excluded) if there else manifest
 
-    def claim(self, work: ReconcileContext, step: Apply) -> Claimed:
-        """Claim an object that is not held yet, before anything is applied."""
+    def claim(self, context: ReconcileContext, step: Apply) -> Claimed:
+        """Claim a new object before anything is applied."""
         key = step.key
         try:
-            return Claimed(key, self._claims.take(work.cluster.key, key, work.profile, free=True))
+            return Claimed(
+                key, self._ownership.claim(context.cluster.key, key, context.profile, free=True)
+            )
         except ConflictError as error:
-            self._lost(work, step, applied=False)
-            if step.wanted.how.shared:
+            self._notify_if_overwritten(context, step, applied=False)
+            if step.desired.how.shared:
                 return Claimed(key)
             return Claimed(key, refused=error)
 
-    def unclaim(self, work: ReconcileContext, key: Identity) -> None:
-        """Give back what was claimed and not applied."""
-        before = work.claimed[key].before
-        self._claims.give_back(work.cluster.key, key, work.profile, before)
+    def unclaim(self, context: ReconcileContext, key: Identity) -> None:
+        """Return the claim of an object that was not applied."""
+        before = context.progress.claimed[key].before
+        self._ownership.return_claim(context.cluster.key, key, context.profile, before)
 
-    def _lost(self, work: ReconcileContext, step: Apply, *, applied: bool) -> None:
-        """Tell who has an object instead of us if we may have overwritten it."""
+    def _notify_if_overwritten(
+        self, context: ReconcileContext, step: Apply, *, applied: bool
+    ) -> None:
+        """Notify the owner of an object that this profile may have overwritten."""
         before = step.held
         if applied or (before and not before.digest):
-            self._claims.tell_owner(work.cluster.key, step.key)
+            self._ownership.notify_owner(context.cluster.key, step.key)
 
-    def _let_go(self, work: ReconcileContext, step: Apply, taken: Taken | None) -> Held | None:
-        """Return how an object is held that was refused: as it was before.
+    def _restore(self, context: ReconcileContext, step: Apply, taken: Taken | None) -> Held | None:
+        """Return the former inventory entry of an object that was refused.
 
-        Where a claim is not new, an earlier try may have applied it.
+        If its claim is not new, an earlier attempt may have applied it.
         """
         if taken and not taken.new:
-            return work.held[step.key]
+            return context.progress.held[step.key]
         if taken:
-            self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
+            self._ownership.return_claim(
+                context.cluster.key, step.key, context.profile, taken.before
+            )
         return step.held
 
     def _make_namespace(self, kube: Kube, key: ObjectKey) -> bool:
@@ -234,48 +243,51 @@ class Steps:
             kube.apply(manifest, uid="")
         return True
 
-    def _clear(self, kube: Kube, key: ObjectKey) -> None:
-        """Remove what stands where an object is to be made anew."""
+    def _remove_former(self, kube: Kube, key: ObjectKey) -> None:
+        """Delete the object that is to be re-created."""
         there = kube.get(*key)
         if there is not None:
             kube.remove(*key, uid=uid_of(there))
 
-    def leave(self, kube: Kube, work: ReconcileContext, step: Remove | Release) -> ObjectResult:
-        """Remove what we applied, or leave it; what somebody made in its place since is not ours.
+    def leave(self, kube: Kube, context: ReconcileContext, step: Remove | Release) -> ObjectResult:
+        """Remove an object that the profile applied, or release it; not one with another uid.
 
-        What we hold and nobody has is ours: the claim may have been forgotten with the cluster's
-        former life, while we were at work.
+        An object of the inventory that has no owner counts as the profile's: the owner record may
+        have been deleted with a former registration of the cluster.
 
         A cluster is left once its objects no longer exist: one that a finalizer or a grace period
         keeps is waited for.
         """
-        cluster, name, key = work.cluster.key, work.profile.name, step.key
-        owner = self._claims.owner(cluster, key)
-        if not taken_from(name, owner):
+        cluster, name, key = context.cluster.key, context.profile.name, step.key
+        owner = self._ownership.read(cluster, key)
+        if not is_owned_by_other(name, owner):
             secret = key.kind == SECRET or step.held.secret
             try:
-                with _overtaken(), unquoted(f"cannot remove {named(work, key)}", secret=secret):
-                    gone, rest = self._leave_ours(kube, work, step)
+                with (
+                    _raise_temporary(),
+                    withhold_quotes(f"cannot remove {format_object(context, key)}", secret=secret),
+                ):
+                    deleted, rest = self._remove_own(kube, context, step)
             except MissingError:
-                gone, rest = True, {}  # The kind itself is gone, and its objects with it.
+                deleted, rest = True, {}  # The kind was deleted, and its objects with it.
             except PermanentError as error:
-                return ObjectResult(key, work.held[key], refused=error)
-            if rest and not work.wanted:
-                # Without a uid it is read next time, and made again if it is wanted by then.
+                return ObjectResult(key, context.progress.held[key], refused=error)
+            if rest and not context.is_destination:
+                # Without a uid it is read next time, and re-created if it is desired by then.
                 held = replace(step.held, digest="", uid="")
-                why = f"waits until {named(work, key)} is deleted: {why_kept(rest)}"
-                return ObjectResult(key, held, changed=gone, waits=UnmetError(why))
-            if not self._claims.give_up(cluster, key, name, owner):
-                # It was taken between the question and the removal.
-                self._claims.tell_owner(cluster, key)
-            return ObjectResult(key, None, changed=gone)
+                why = f"waits until {format_object(context, key)} is deleted: {why_kept(rest)}"
+                return ObjectResult(key, held, changed=deleted, waits=UnmetError(why))
+            if not self._ownership.release(cluster, key, name, owner):
+                # Another profile claimed it between the read and the removal.
+                self._ownership.notify_owner(cluster, key)
+            return ObjectResult(key, None, changed=deleted)
         if not step.held.digest:
-            # An earlier try may have removed it for good after it was taken.
-            self._claims.tell_owner(cluster, key)
+            # An earlier attempt may have removed it after another profile claimed it.
+            self._ownership.notify_owner(cluster, key)
         return ObjectResult(key, None)
 
-    def _leave_ours(
-        self, kube: Kube, work: ReconcileContext, step: Remove | Release
+    def _remove_own(
+        self, kube: Kube, context: ReconcileContext, step: Remove | Release
     ) -> tuple[bool, Manifest]:
         """Return whether an object was deleted now, and what is left of it while it terminates."""
         if isinstance(step, Release) and step.untouched:
@@ -283,12 +295,12 @@ class Steps:
         gvk, namespace, name = step.key.at(step.held.version)
         uid = step.held.uid
         if isinstance(step, Release) or not uid:
-            # Nobody may have come back to say whether it was applied, or adopted: its marks tell.
+            # A worker may have died after it applied or adopted it: its annotations say so.
             there = kube.get(gvk, namespace, name)
-            if there is None or owner_of(there) != work.profile.name:
+            if there is None or owner_of(there) != context.profile.name:
                 return False, {}
             if isinstance(left(step, there), Release):
-                # It stays, and is nobody's: with our marks it would be taken for a stray.
+                # It stays without an owner: with ownership annotations it would be an orphan.
                 kube.merge(gvk, namespace, name, undecorate(there))
                 return False, {}
             if is_terminating(there):
@@ -299,16 +311,16 @@ class Steps:
 
 
 @contextmanager
-def _overtaken() -> Iterator[None]:
-    """Tell what a cluster says was overtaken from a write of ours that was: it is an outcome."""
+def _raise_temporary() -> Iterator[None]:
+    """Raise a refused write to a cluster as an error of the object, unlike one to a record."""
     try:
         yield
     except StaleError as error:
         raise TemporaryError(str(error), delay=error.delay) from None
 
 
-def _wait_for_its_end(doing: str, there: Manifest | None) -> None:
-    """Write nothing to what would take it along when it goes.
+def _check_not_terminating(doing: str, there: Manifest | None) -> None:
+    """Write nothing to an object that is being deleted.
 
     Raises:
         StaleError: what is there is being deleted.
@@ -318,7 +330,7 @@ def _wait_for_its_end(doing: str, there: Manifest | None) -> None:
 
 
 def is_replaced(each: Desired, error: InvalidError) -> bool:
-    """Say whether an object is made anew, as a change of it is refused; a definition never is."""
+    """Say whether a refused change has the object re-created; a definition never is."""
     if error.context.get("status") != _UNPROCESSABLE:
         return False
     annotations = (each.manifest.get("metadata") or {}).get("annotations") or {}
@@ -327,7 +339,7 @@ def is_replaced(each: Desired, error: InvalidError) -> bool:
 
 
 def uid_of(manifest: Mapping[str, Any]) -> str:
-    """Say which life of an object it is."""
+    """Return the uid of an object."""
     return str((manifest.get("metadata") or {}).get("uid") or "")
 
 
@@ -336,12 +348,12 @@ def _version(manifest: Mapping[str, Any] | None) -> str:
 
 
 def owner_of(manifest: Mapping[str, Any]) -> str:
-    """Say which profile an object is marked as coming from; empty for none."""
+    """Name the profile in the ownership annotation of an object; empty for none."""
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}
     return str(annotations.get(OWNER) or "")
 
 
-def named(work: ReconcileContext, key: Identity) -> str:
+def format_object(context: ReconcileContext, key: Identity) -> str:
     """Name an object in a cluster, as sentences do."""
     place = "/".join(filter(None, (key.namespace, key.name)))
-    return f"{key.kind} '{place}' on cluster '{work.cluster.key}'"
+    return f"{key.kind} '{place}' on cluster '{context.cluster.key}'"

@@ -1,6 +1,6 @@
-"""Decide first, act later: what a profile wants in a cluster against what it holds there.
+"""The plan of a profile's objects in a cluster: the desired ones against those of the inventory.
 
-Here and in `adoption` steps are decided; nothing in either reads or writes anything.
+This module and `adoption` decide operations; neither reads or writes anything.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bellhop.core.apply_order import moved, phases, rank
 from bellhop.core.digest import digest
-from bellhop.core.generated_names import profile_kind
-from bellhop.core.gvk import Identity, ObjectKey
-from bellhop.core.identity import MANAGER, REASON
+from bellhop.core.gvk import Identity, ObjectKey, moved, phases, rank
+from bellhop.core.identity import MANAGER, REASON, profile_kind
 from bellhop.core.sveltos_annotations import ADOPT, ADOPTED, MADE_BY, OWNER, WRITTEN_BY_SVELTOS
 from bellhop.errors import ConflictError
 from bellhop.rendering.secrecy import holds_values
-from bellhop.state.file_ref import ref_parts
-from bellhop.state.record import PLAIN, Content, FeatureName, Handling, Held
+from bellhop.state.content import PLAIN, Content, FeatureName, Handling, ref_parts
+from bellhop.state.deployment import Held
 
 _ANNOTATIONS = (
     "projectsveltos.io/hash",
@@ -36,11 +34,11 @@ _ANNOTATIONS = (
 
 
 class Desired(Struct, frozen=True):
-    """One object as a profile wants it, and where it is written.
+    """One desired object of a profile.
 
-    The digest covers all that applying it writes down: the object, its ref and the tiers. What an
-    API server says of a `secret` one may quote a Secret. One that is Local is wanted for a cluster:
-    its `guest`. Which `feature` brings it is written on it.
+    The digest covers all that is stored with it: the object, its ref and the tiers. An API server's
+    error about a `secret` one may quote a Secret. One that is Local is for a cluster, its `target`.
+    A label has its `feature`.
     """
 
     key: ObjectKey
@@ -49,19 +47,19 @@ class Desired(Struct, frozen=True):
     ref: str
     secret: bool = False
     how: Handling = PLAIN
-    guest: str = ""
+    target: str = ""
     feature: FeatureName = "Resources"
 
 
 class Apply(Struct, frozen=True):
-    """Write an object as it is wanted, and the namespace that it needs and lacks.
+    """Apply a desired object, and create the namespace that it lacks.
 
-    `held` says how it was held so far; None of one that is new. It is written to the `life` of the
-    object that has this uid, and only where there is none if that is empty. One that was `adopted`
-    is marked with who had made it.
+    `held` is its entry in the inventory so far; None for a new one. It is written to the object
+    that has `life` as its uid, or, if that is empty, only where there is none. An annotation of one
+    that was `adopted` names its former manager.
     """
 
-    wanted: Desired
+    desired: Desired
     held: Held | None
     life: str = ""
     adopted: str = ""
@@ -69,16 +67,16 @@ class Apply(Struct, frozen=True):
     @property
     def key(self) -> Identity:
         """Name the object, whatever its version."""
-        return self.wanted.key.identity
+        return self.desired.key.identity
 
 
 class Adopt(Struct, frozen=True):
-    """Take over the life of an object that `maker` made, as it is wanted.
+    """Adopt an object that `maker` created.
 
-    One that is taken over `for_good` is from now on as if a profile had made it.
+    One that is adopted `for_good` is from now on as if a profile had created it.
     """
 
-    wanted: Desired
+    desired: Desired
     held: Held | None
     life: str
     maker: str
@@ -87,23 +85,23 @@ class Adopt(Struct, frozen=True):
     @property
     def key(self) -> Identity:
         """Name the object, whatever its version."""
-        return self.wanted.key.identity
+        return self.desired.key.identity
 
     @property
     def adopted(self) -> str:
-        """Say with whom it is marked as having made it."""
+        """Name the creator that its annotation is to have."""
         return "" if self.for_good else self.maker
 
 
 class Remove(Struct, frozen=True):
-    """Delete what we applied."""
+    """Delete an object that the profile applied."""
 
     key: Identity
     held: Held
 
 
 class Release(Struct, frozen=True):
-    """Leave what we applied as it is, and nobody's; if `untouched`, with our marks on it."""
+    """Leave an object without an owner; an `untouched` one keeps its ownership annotations."""
 
     key: Identity
     held: Held
@@ -115,53 +113,50 @@ S = TypeVar("S", Apply, Remove | Release)
 
 
 class Plan(Struct, frozen=True):
-    """Steps in phases: those of a phase need nothing of each other, and all of the one before.
+    """Operations in phases: those of a phase are independent, and depend on the phase before.
 
-    Nothing is taken `back` unless all `forth` was taken. `unchanged` are held already as they are
-    wanted. `rivals` says which objects two refs want in two forms: the first one's is planned.
+    Removals begin only after all applies. `unchanged` objects are applied already. `rivals` are
+    objects of which two refs have different forms: that of the first ref is planned.
     """
 
-    forth: tuple[tuple[Apply, ...], ...]
-    back: tuple[tuple[Remove | Release, ...], ...]
+    apply_phases: tuple[tuple[Apply, ...], ...]
+    removal_phases: tuple[tuple[Remove | Release, ...], ...]
     unchanged: tuple[Identity, ...]
     rivals: tuple[ConflictError, ...] = ()
 
     @property
     def applies(self) -> tuple[Apply, ...]:
-        """Return the steps forth, in order."""
-        return tuple(chain.from_iterable(self.forth))
+        return tuple(chain.from_iterable(self.apply_phases))
 
     @property
-    def leaves(self) -> tuple[Remove | Release, ...]:
-        """Return the steps back, in order."""
-        return tuple(chain.from_iterable(self.back))
+    def removals(self) -> tuple[Remove | Release, ...]:
+        return tuple(chain.from_iterable(self.removal_phases))
 
     @property
-    def removes(self) -> list[Remove]:
-        """Return those of them that delete something."""
-        return [each for each in self.leaves if isinstance(each, Remove)]
+    def deletions(self) -> list[Remove]:
+        return [each for each in self.removals if isinstance(each, Remove)]
 
     @property
     def idle(self) -> bool:
-        """Say whether there is nothing to do."""
-        return not self.forth and not self.back
+        return not self.apply_phases and not self.removal_phases
 
-    def begun(self, held: Mapping[Identity, Held]) -> dict[Identity, Held]:
-        """Say what is held from the moment on in which the first step may have been taken."""
+    def uncertain(self, held: Mapping[Identity, Held]) -> dict[Identity, Held]:
         unsure = dict(held)
         for step in self.applies:
-            old = step.held or _new(step.wanted)
-            # Another life may begin: if the one we knew is gone, applying makes the next.
+            old = step.held or _new(step.desired)
+            # The uid may change: if the object was deleted, applying creates another one.
             unsure[step.key] = replace(old, digest="", uid="", secret=True)
-        for leave in self.leaves:
+        for leave in self.removals:
             unsure[leave.key] = replace(leave.held, digest="")
         return unsure
 
 
-def desired(contents: Iterable[Content], *, tier: int, guest: str = "") -> tuple[Desired, ...]:
+def desired_objects(
+    contents: Iterable[Content], *, tier: int, target: str = ""
+) -> tuple[Desired, ...]:
     """Return the objects of contents, in the order of their refs, for a profile of a tier.
 
-    What is Local is wanted for a cluster, the `guest`, or for all by none.
+    Objects that are Local are for the cluster `target`, or for all if it is empty.
     """
     return tuple(
         Desired(
@@ -171,7 +166,7 @@ def desired(contents: Iterable[Content], *, tier: int, guest: str = "") -> tuple
             content.ref,
             secret=content.secret or holds_values(manifest),
             how=content.how,
-            guest=guest,
+            target=target,
             feature=content.feature,
         )
         for content in contents
@@ -180,14 +175,14 @@ def desired(contents: Iterable[Content], *, tier: int, guest: str = "") -> tuple
 
 
 def _digest(manifest: Mapping[str, Any], content: Content, tier: int) -> str:
-    # The usual tier is left out: what was applied before refs had any is unchanged.
+    # The default tier is left out: objects that were applied before refs had one are unchanged.
     own = [content.how.tier] if content.how.tier != PLAIN.tier else []
     return digest([manifest, content.ref, tier, *own])
 
 
-def _new(wanted: Desired) -> Held:
-    kustomized, version = wanted.feature == "Kustomize", wanted.key.gvk.version
-    return Held("", wanted.ref, version=version, kustomized=kustomized)
+def _new(desired: Desired) -> Held:
+    kustomized, version = desired.feature == "Kustomize", desired.key.gvk.version
+    return Held("", desired.ref, version=version, kustomized=kustomized)
 
 
 def plan(
@@ -197,40 +192,40 @@ def plan(
     feature: FeatureName = "Resources",
     releases: bool = False,
     staying: Collection[str] = (),
-    continues: bool = False,
+    despite_rivals: bool = False,
     untouched: bool = False,
 ) -> Plan:
-    """Plan a feature's part of the way from what is held to what is wanted.
+    """Plan a feature's operations from the inventory to the desired objects.
 
-    Objects are those of all features: what one of them held, and another one brings from now on, is
-    that one's to write, and nobody's to remove.
-    An object that is wanted in another version of its kind is the same object. Where two refs want
-    one, that of the lower tier has it, and of one tier the first; unless the profile `continues`
-    with a conflict, the plan ends before the other form of it, and nothing is taken back. Where a
-    profile `releases`, nothing is removed, and what was adopted never is; nor what is Local of refs
-    that are `staying`, since it may have been for a cluster that is left. What is released stays
-    `untouched` where no cluster may be written to.
+    `objects` are those of all features: one that moves from this feature to another is applied by
+    the other, and not removed.
+    An object in another version of its kind is the same object. If two refs have one, the ref with
+    the lower tier wins, and within a tier the first; unless the profile continues
+    `despite_rivals`, the plan ends before the other form, without removals. Nothing is deleted if a
+    profile `releases`, nor is an adopted object, nor a Local one of refs that are `staying`, since
+    it may have been for a cluster that is left. Released objects stay `untouched` if the cluster
+    may not be written to.
 
     Objects are applied in the order in which they were written, but for the kinds that
     `ordering.moved` names; removals go by kind.
     """
     unique, rivals = _unique(objects)
     same = {key for key, each in unique.items() if _is_held(each, held.get(key))}
-    ahead = objects if continues else _before(objects, [other for _, other in rivals])
-    wanted = [
+    ahead = objects if despite_rivals else _before(objects, [other for _, other in rivals])
+    desired = [
         _apply(each, held.get(each.key.identity))
         for each in ahead
         if unique[each.key.identity] is each and each.key.identity not in same
         if each.feature == feature
     ]
-    unwanted = [
+    unneeded = [
         Release(key, each, untouched) if releases or _stays(each, staying) else Remove(key, each)
         for key, each in held.items()
         if key not in unique and each.feature == feature
     ]
     return Plan(
-        forth=_phases(sorted(wanted, key=lambda step: moved(step.key))),
-        back=() if rivals else _phases(sorted(unwanted, key=_late, reverse=True)),
+        apply_phases=_phases(sorted(desired, key=lambda step: moved(step.key))),
+        removal_phases=() if rivals else _phases(sorted(unneeded, key=_late, reverse=True)),
         unchanged=tuple(sorted(key for key in same if unique[key].feature == feature)),
         rivals=tuple(
             _in_two_forms(one, other) for one, other in rivals if other.feature == feature
@@ -238,22 +233,22 @@ def plan(
     )
 
 
-def _is_held(wanted: Desired, held: Held | None) -> bool:
-    """Say whether an object is held as it is wanted, by the feature that brings it."""
-    if held is None or held.feature != wanted.feature:
+def _is_held(desired: Desired, held: Held | None) -> bool:
+    """Say whether the inventory has a desired object, by the same feature."""
+    if held is None or held.feature != desired.feature:
         return False
-    return held.digest == wanted.digest
+    return held.digest == desired.digest
 
 
 def _before(objects: Sequence[Desired], losers: Sequence[Desired]) -> Iterable[Desired]:
-    """Return the objects that stand before the first one that is not to be applied."""
+    """Return the objects before the first one that is not to be applied."""
     return takewhile(lambda each: not any(each is one for one in losers), objects)
 
 
 def disputed(objects: Iterable[Desired]) -> dict[Identity, ConflictError]:
-    """Say of which objects clusters want two forms, as each is Local for one of them, and why not.
+    """Return the error of each Local object of which two clusters have different forms.
 
-    Of what is the profile's own, planning decides.
+    For the other objects the plan decides.
     """
     _, rivals = _unique(objects)
     found: dict[Identity, ConflictError] = {}
@@ -266,9 +261,9 @@ def disputed(objects: Iterable[Desired]) -> dict[Identity, ConflictError]:
 def _unique(
     objects: Iterable[Desired],
 ) -> tuple[dict[Identity, Desired], list[tuple[Desired, Desired]]]:
-    """Return each object as the ref of the lowest tier wants it, and which two want it otherwise.
+    """Return each object by its ref of the lowest tier, and the pairs of different forms.
 
-    Of those that want it alike, or by a higher tier, nothing is told.
+    Equal forms, and forms of a higher tier, are no pairs.
     """
     unique: dict[Identity, Desired] = {}
     rivals = []
@@ -286,10 +281,10 @@ def _stays(held: Held, staying: Collection[str]) -> bool:
 
 def _in_two_forms(one: Desired, other: Desired) -> ConflictError:
     what = f"cannot apply {one.key.gvk.kind} '{one.key.namespace}/{one.key.name}': "
-    if one.ref == other.ref and one.guest and other.guest not in ("", one.guest):
+    if one.ref == other.ref and one.target and other.target not in ("", one.target):
         return ConflictError(
-            f"{what}it is Local, and {one.ref} makes it otherwise for cluster '{one.guest}' than"
-            f" for '{other.guest}'; render the cluster's name into its name, to have one for each"
+            f"{what}it is Local, and {one.ref} makes it otherwise for cluster '{one.target}' than"
+            f" for '{other.target}'; render the cluster's name into its name, to have one for each"
         )
     local = one.how.local or other.how.local
     which = "" if local else ", of which the first is deployed"
@@ -305,19 +300,19 @@ def _in_two_forms(one: Desired, other: Desired) -> ConflictError:
 
 
 def _for(each: Desired) -> str:
-    return f" for cluster '{each.guest}'" if each.guest else ""
+    return f" for cluster '{each.target}'" if each.target else ""
 
 
-def _apply(wanted: Desired, held: Held | None) -> Apply:
-    """Write to the life that was applied last; of one that nobody knows its marks will tell."""
+def _apply(desired: Desired, held: Held | None) -> Apply:
+    """Apply to the uid that was applied last; an object without one is read first."""
     if held is None or not held.uid:
-        return Apply(wanted, held)
-    return Apply(wanted, held, held.uid, "" if adoption(wanted) == "own" else held.adopted)
+        return Apply(desired, held)
+    return Apply(desired, held, held.uid, "" if adoption(desired) == "own" else held.adopted)
 
 
-def adoption(wanted: Desired) -> str:
-    """Say whether an object of others is to be taken over, and for good; empty if it is not."""
-    asked = ((wanted.manifest.get("metadata") or {}).get("annotations") or {}).get(ADOPT)
+def adoption(desired: Desired) -> str:
+    """Return the value of the annotation that has an object adopted: `true`, `own` or empty."""
+    asked = ((desired.manifest.get("metadata") or {}).get("annotations") or {}).get(ADOPT)
     return asked if asked in ("true", "own") else ""
 
 
@@ -330,9 +325,9 @@ def _phases(steps: Iterable[S]) -> tuple[tuple[S, ...], ...]:
 
 
 def decorate(each: Desired, profile: str, tier: int, adopted: str = "") -> dict[str, Any]:
-    """Return an object as it is applied: with Sveltos' marks that tell where it comes from.
+    """Return an object as it is applied: with Sveltos' ownership labels and annotations.
 
-    One that was `adopted` says from whom.
+    An annotation of an `adopted` one names its creator.
     """
     manifest = dict(each.manifest)
     metadata = dict(manifest.get("metadata") or {})
@@ -345,10 +340,10 @@ def decorate(each: Desired, profile: str, tier: int, adopted: str = "") -> dict[
         REASON: each.feature,
     }
     own, ref_tier = f"sha256:{each.digest}", str(each.how.tier)
-    told = (own, kind, namespace, name, ref_tier, profile_kind(profile), profile, str(tier))
+    values = (own, kind, namespace, name, ref_tier, profile_kind(profile), profile, str(tier))
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
-        **dict(zip(_ANNOTATIONS, told, strict=True)),
+        **dict(zip(_ANNOTATIONS, values, strict=True)),
         **({ADOPTED: adopted} if adopted else {}),
     }
     metadata["annotations"].pop(ADOPT, None)
@@ -357,11 +352,11 @@ def decorate(each: Desired, profile: str, tier: int, adopted: str = "") -> dict[
 
 
 def undecorate(there: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the patch that makes an object nobody's, in just the state that it is in.
+    """Return the patch that removes the ownership of an object and changes nothing else.
 
-    It takes away our marks, those that Sveltos itself may have written before us, and that we
-    manage any field: whoever applies it next meets no conflict. Of what was not adopted it says
-    which profile made it, since no other maker is known: the next profile need not adopt it.
+    It removes Bellhop's labels, annotations and managed fields, and those of Sveltos: the next
+    client to apply it meets no conflict. An annotation of an object that was not adopted names its
+    profile, so that the next profile need not adopt it.
     """
     metadata = there.get("metadata") or {}
     annotations = metadata.get("annotations") or {}

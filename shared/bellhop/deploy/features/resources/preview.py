@@ -1,6 +1,6 @@
-"""Tells what a plan would do to a cluster, by the cluster's own dry run; it writes nothing.
+"""Previews of plans, by the cluster's own dry run; nothing is written.
 
-The same steps that `operation.py` takes are asked about here, one after the other as there.
+They make the same decisions as `operation.py`, in the same order.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from bellhop.core.gvk import GVK, Identity
 from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.resources.adoption import SveltosDeploysError, left, meet, written_over
-from bellhop.deploy.features.resources.operation import is_replaced, named, owner_of, uid_of
+from bellhop.deploy.features.resources.operation import format_object, is_replaced, owner_of, uid_of
 from bellhop.deploy.features.resources.planning import (
     Adopt,
     Apply,
@@ -20,13 +20,13 @@ from bellhop.deploy.features.resources.planning import (
     decorate,
 )
 from bellhop.deploy.object_diff import OWNERSHIP_ONLY, compare
-from bellhop.deploy.ownership import Ownership, taken_from
+from bellhop.deploy.ownership import Ownership, is_owned_by_other
 from bellhop.errors import ConflictError, InvalidError, MissingError, PermanentError
 from bellhop.ports.kube import Kube, Manifest
 from bellhop.rendering.drift_exclusions import paths, withheld
 from bellhop.rendering.secrecy import KIND as SECRET
-from bellhop.rendering.secrecy import unquoted
-from bellhop.state.record import Action, Change
+from bellhop.rendering.secrecy import withhold_quotes
+from bellhop.state.deployment import Action, Change
 
 _DEFINITION = "CustomResourceDefinition"
 
@@ -34,29 +34,33 @@ _DEFINITION = "CustomResourceDefinition"
 class Preview:
     """Asks a cluster what steps would do."""
 
-    def __init__(self, claims: Ownership, *, always: bool) -> None:
+    def __init__(self, ownership: Ownership, *, always: bool) -> None:
         """Make what asks for one process; `always` adopts what others made, asked or not."""
-        self._claims = claims
+        self._ownership = ownership
         self._always = always
 
     def apply(
-        self, kube: Kube, work: ReconcileContext, brought: Mapping[Identity, Desired], step: Apply
+        self,
+        kube: Kube,
+        context: ReconcileContext,
+        applied_first: Mapping[Identity, Desired],
+        step: Apply,
     ) -> Change:
-        """Tell what applying an object would do, where the same plan brings others first."""
-        key, each = step.key, step.wanted
+        """Return the change of an object, after the others that the plan applies first."""
+        key, each = step.key, step.desired
         try:
-            self._claims.refuse(work.cluster.key, key, work.profile)
-            doing = f"cannot apply {named(work, key)}"
-            with unquoted(doing, secret=each.secret):
-                if _defined(brought, each):
+            self._ownership.check(context.cluster.key, key, context.profile)
+            doing = f"cannot apply {format_object(context, key)}"
+            with withhold_quotes(doing, secret=each.secret):
+                if _defined(applied_first, each):
                     return Change(key, "Create", "its kind is defined by this profile")
                 there = kube.get(*each.key)
             try:
                 meant, why = meet(step, there, always=self._always), ""
             except SveltosDeploysError as error:
                 meant, why = written_over(step, there or {}), str(error)
-            with unquoted(doing, secret=each.secret):
-                change = self._applied(kube, work, brought, meant, there)
+            with withhold_quotes(doing, secret=each.secret):
+                change = self._applied(kube, context, applied_first, meant, there)
             return _not_yet(change, why) if why else change
         except ConflictError as error:
             if each.how.shared:
@@ -68,13 +72,13 @@ class Preview:
     def _applied(
         self,
         kube: Kube,
-        work: ReconcileContext,
-        brought: Mapping[Identity, Desired],
+        context: ReconcileContext,
+        applied_first: Mapping[Identity, Desired],
         step: Apply | Adopt,
         there: Manifest | None,
     ) -> Change:
-        key, each = step.key, step.wanted
-        manifest = decorate(each, work.profile.name, work.profile.tier, step.adopted)
+        key, each = step.key, step.desired
+        manifest = decorate(each, context.profile.name, context.profile.tier, step.adopted)
         excluded = paths(each.how.excluded, manifest)
         manifest = withheld(manifest, there, excluded) if there and excluded else manifest
         try:
@@ -83,7 +87,10 @@ class Preview:
             space = each.key.namespace
             if not space or kube.get(GVK("", "v1", "Namespace"), "", space) is not None:
                 raise
-            if Identity("", "Namespace", "", space) not in brought and each.how.skip_namespace:
+            if (
+                Identity("", "Namespace", "", space) not in applied_first
+                and each.how.skip_namespace
+            ):
                 raise
             return Change(key, "Create", f"in namespace '{space}', which is made for it")
         except InvalidError as error:
@@ -91,28 +98,28 @@ class Preview:
                 raise
             said = "it is deleted and re-created, as no other change is accepted"
             return _adopting(step, Change(key, "Update", said))
-        # What is there may have been made with a Secret's values, whatever takes its place.
+        # The existing object may have values of a Secret, whatever replaces it.
         secret = each.secret or (step.held is not None and step.held.secret)
         return _adopting(step, _change(key, there, then, secret=secret))
 
-    def leave(self, kube: Kube, work: ReconcileContext, step: Remove | Release) -> Change:
-        """Tell what leaving an object would do."""
+    def leave(self, kube: Kube, context: ReconcileContext, step: Remove | Release) -> Change:
+        """Return the change of an object that is removed or released."""
         key = step.key
         secret = key.kind == SECRET or step.held.secret
-        if taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
+        if is_owned_by_other(context.profile.name, self._ownership.read(context.cluster.key, key)):
             return Change(key, "No Action", "another profile has it by now")
         try:
-            with unquoted(f"cannot read {named(work, key)}", secret=secret):
+            with withhold_quotes(f"cannot read {format_object(context, key)}", secret=secret):
                 there = kube.get(*key.at(step.held.version))
         except MissingError:
-            there = None  # The kind itself is gone.
+            there = None  # The kind itself was deleted.
         except PermanentError as error:
             return Change(key, "Error", str(error))
-        return _left(work, step, there)
+        return _left(context, step, there)
 
 
 def _adopting(step: Apply | Adopt, change: Change) -> Change:
-    """Tell of an object that is taken over from whom it is, and what would change."""
+    """Name the former owner of an adopted object, and what would change."""
     if isinstance(step, Apply):
         return change
     said = f"from {step.maker}; what changes: {_changes(change)}"
@@ -120,7 +127,7 @@ def _adopting(step: Apply | Adopt, change: Change) -> Change:
 
 
 def _not_yet(change: Change, why: str) -> Change:
-    """Tell why a change is not made before Sveltos releases the object, and of the change."""
+    """Say why a change waits until Sveltos releases the object, and what would change."""
     changes = _changes(change)
     return Change(change.key, "Conflict", f"{why}; what changes then: {changes}", change.diff)
 
@@ -139,10 +146,10 @@ def _change(key: Identity, there: Manifest | None, then: Manifest, *, secret: bo
     return Change(key, "Update", said, diff)
 
 
-def _left(work: ReconcileContext, step: Remove | Release, there: Manifest | None) -> Change:
+def _left(context: ReconcileContext, step: Remove | Release, there: Manifest | None) -> Change:
     if there is None:
         return Change(step.key, "No Action", "it is gone already")
-    ours = owner_of(there) == work.profile.name
+    ours = owner_of(there) == context.profile.name
     if isinstance(left(step, there), Release):
         said = "it stays, " + (
             "without Bellhop's labels and annotations" if ours else "and is not ours"
@@ -154,9 +161,9 @@ def _left(work: ReconcileContext, step: Remove | Release, there: Manifest | None
     return Change(step.key, "No Action", "somebody made another in its place")
 
 
-def _defined(brought: Mapping[Identity, Desired], each: Desired) -> bool:
-    """Say whether the plan itself brings the definition of an object's kind, new."""
-    for key, other in brought.items():
+def _defined(applied_first: Mapping[Identity, Desired], each: Desired) -> bool:
+    """Say whether the plan itself creates the definition of an object's kind."""
+    for key, other in applied_first.items():
         if key.kind == _DEFINITION:
             spec = other.manifest.get("spec") or {}
             names = spec.get("names") or {}

@@ -2,10 +2,11 @@
 
     planned ─► what is read is not what it was ─► applied ─► read once more ─► annotated ─► noted
 
-What is read is looked at again when a workload is written, after the ConfigMaps and Secrets of its
-own profile: so one restart is enough for all that changed. The annotation is a field of ours as any
-other, and stays until the next change. What is gone, or came since, restarts nothing but where pods
-could do without it: they wait for what they need. All is read with our own rights, as in Sveltos.
+Objects are read again when a workload is written, after the ConfigMaps and Secrets of its own
+profile: so one restart is enough for all changes. The annotation is an applied field like any
+other, and stays until the next change. A deleted or new object restarts a workload only if it is
+optional for its pods: they wait for the others. All is read with Bellhop's own credentials, as in
+Sveltos.
 """
 
 from __future__ import annotations
@@ -19,67 +20,72 @@ from bellhop.deploy.context import ReconcileContext
 from bellhop.deploy.features.resources.planning import Desired
 from bellhop.deploy.pod_references import is_changed, is_workload, mark, marked, mounted, state
 from bellhop.errors import DeniedError, MissingError
-from bellhop.ports.access import Access
-from bellhop.ports.kube import Kube
-from bellhop.state.record import Held
+from bellhop.ports.kube import Access, Kube
+from bellhop.state.deployment import Held
 
 
 class Reloader:
-    """Knows what workloads read in clusters."""
+    """Reads the ConfigMaps and Secrets of workloads."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    def look(self, work: ReconcileContext, wanted: Iterable[Desired]) -> tuple[Desired, ...]:
-        """Take for unsure what reads something else than it did; return what is wanted, annotated.
+    def mark_changed(
+        self, context: ReconcileContext, desired: Iterable[Desired]
+    ) -> tuple[Desired, ...]:
+        """Mark workloads whose objects have changed as uncertain; return the objects, annotated.
 
-        Who is applied for the first time since this is asked for has nobody know what it read.
+        The objects that a workload read are unknown until it is applied for the first time with
+        `reloader`.
         """
-        wanted = tuple(wanted)
-        if work.profile.rollout.reloads:
-            written = {each.key.identity for each in wanted if not _is_held(each, work.held)}
-            for each in wanted:
-                held = work.held.get(each.key.identity)
+        desired = tuple(desired)
+        if context.profile.rollout.reloads:
+            written = {
+                each.key.identity for each in desired if not _is_held(each, context.progress.held)
+            }
+            for each in desired:
+                held = context.progress.held.get(each.key.identity)
                 if held and held.digest and is_workload(each.key.identity):
-                    self._look_at(work, each, held, written)
-        return tuple(_annotated(each, work.held.get(each.key.identity)) for each in wanted)
+                    self._compare(context, each, held, written)
+        return tuple(
+            _annotated(each, context.progress.held.get(each.key.identity)) for each in desired
+        )
 
-    def _look_at(
-        self, work: ReconcileContext, each: Desired, held: Held, written: set[Identity]
+    def _compare(
+        self, context: ReconcileContext, each: Desired, held: Held, written: set[Identity]
     ) -> None:
         reads = mounted(each.manifest, each.key.namespace)
-        now = self._read(work, reads, held.mounted)
+        now = self._read(context, reads, held.mounted)
         new = any(str(key) not in held.mounted for key in reads if str(key) in now)
         if new or written.intersection(reads) or is_changed(held.mounted, now):
-            work.held[each.key.identity] = replace(held, digest="")
+            context.progress.held[each.key.identity] = replace(held, digest="")
 
-    def read_now(
-        self, work: ReconcileContext, each: Desired, held: Held | None
+    def annotate(
+        self, context: ReconcileContext, each: Desired, before: Held
     ) -> tuple[Desired, Held]:
         """Return a workload as it is to be written now, and what is to be noted of what it reads.
 
-        Of what is none, or is not to be restarted, what was noted stays.
+        An object that is no workload stays as it was noted.
         """
-        before = held or Held("", each.ref)
-        if not (work.profile.rollout.reloads and is_workload(each.key.identity)):
+        if not is_workload(each.key.identity):
             return each, before
-        now = self._read(work, mounted(each.manifest, each.key.namespace), before.mounted)
+        now = self._read(context, mounted(each.manifest, each.key.namespace), before.mounted)
         reloaded = mark(now) if is_changed(before.mounted, now) else before.reloaded
         before = replace(before, mounted=now, reloaded=reloaded)
         return _annotated(each, before), before
 
     def _read(
-        self, work: ReconcileContext, reads: Mapping[Identity, bool], before: Mapping[str, str]
+        self, context: ReconcileContext, reads: Mapping[Identity, bool], before: Mapping[str, str]
     ) -> dict[str, str]:
         """Return the state of what is there, and of what pods may lack; else what it was last."""
-        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
+        kube = self._access.open(context.cluster.key, version=context.cluster.credentials)
         found: dict[str, str] = {}
         for key, optional in reads.items():
             name, said = str(key), _state(kube, key)
             if said is None:
-                work.unread.add(key)
+                context.progress.unreadable.add(key)
             if said is None or (not said and not optional):
-                # Unknown, or gone: pods that need it cannot be restarted with it.
+                # Unknown, or deleted: pods that need it cannot be restarted with it.
                 found |= {name: before[name]} if name in before else {}
             else:
                 found[name] = said

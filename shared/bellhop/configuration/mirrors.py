@@ -1,0 +1,172 @@
+"""Mirrors: the objects that Bellhop writes beside those of users, computed from records.
+
+    of a profile           its ClusterSummaries, and ClusterReports of dry runs; a generated one
+                           is a ClusterProfile as well
+    of an EventTrigger     the same of all profiles that it generated
+    of an EventSource      EventReports
+    of a HealthCheck       HealthCheckReports
+    of a Classifier        ClassifierReports
+    of a SveltosCluster    its ClusterConfiguration
+
+Each has a status. A mirror that is not listed any more is to be deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from bellhop.configuration.contents import make_configuration
+from bellhop.configuration.limits import truncate
+from bellhop.configuration.names import make_labels
+from bellhop.configuration.profiles import (
+    Deployed,
+    find_generated,
+    make_profile_status,
+    own_place,
+    read_deployed,
+)
+from bellhop.configuration.reports import (
+    make_classifier_report,
+    make_health_report,
+    make_report,
+)
+from bellhop.configuration.status import observe
+from bellhop.configuration.summaries import API_VERSION, list_clusters, make_dry_run, make_summary
+from bellhop.core.identity import profile_kind
+from bellhop.diagnosis import profile_manifests
+from bellhop.diagnosis.profile_status import ProfileStatus
+from bellhop.errors import MissingError
+from bellhop.installation import InstallationView
+from bellhop.ports.kube import Manifest
+from bellhop.profiles.records import Place, place
+
+_Report = Callable[[InstallationView, str, str], Manifest | None]
+_REPORTS: Mapping[str, _Report] = {
+    "EventSource": make_report,
+    "HealthCheck": make_health_report,
+    "Classifier": make_classifier_report,
+}
+
+
+def list_mirrors(
+    here: InstallationView,
+    kind: str,
+    namespace: str,
+    name: str,
+    *,
+    cluster: str = "",
+    owner_uid: str = "",
+) -> Iterator[Manifest]:
+    """Yield the mirrors of an object that a user wrote, or of a generated ClusterProfile.
+
+    With a `cluster` only those of this one. `owner_uid` is the UID of a profile's object, which
+    owns what is written of it in clusters. Each mirror is below the limit of its size.
+    """
+    found: Iterable[Manifest | None] = ()
+    if kind in _REPORTS:
+        clusters = [cluster] if cluster else here.catalogs.known().clusters
+        found = (_REPORTS[kind](here, name, each) for each in clusters)
+    elif kind == "SveltosCluster":
+        found = (make_configuration(here, f"{namespace}/{name}"),)
+    elif kind == "EventTrigger":
+        found = _list_of_trigger(here, name, cluster)
+    elif kind in ("ClusterProfile", "Profile"):
+        found = list_of_profile(
+            here, _find_profile(here, kind, namespace, name), cluster, owner_uid
+        )
+    return (truncate(each) for each in found if each)
+
+
+def list_of_profile(
+    here: InstallationView, which: Place, cluster: str = "", owner_uid: str = ""
+) -> Iterator[Manifest]:
+    """Yield the mirrors of a profile by its identity, a generated one itself first.
+
+    They are not cut to the limit of their size.
+    """
+    found = read_in_force(here, which)
+    if found is None:
+        return
+    if generated := make_generated(here, which, found):
+        yield generated
+    if generated or not which.trigger:
+        yield from list_in_clusters(here, found, cluster, owner_uid)
+
+
+class InForce(NamedTuple):
+    """A profile with its contents, and its manifest in force."""
+
+    deployed: Deployed
+    manifest: Mapping[str, Any]
+
+
+def make_generated(here: InstallationView, which: Place, found: InForce) -> Manifest | None:
+    """Return a generated profile as a ClusterProfile with its status.
+
+    None of a user's own, and of one that was never rendered, or of which nothing is left.
+    """
+    profile = found.deployed.status.profile
+    made = make_profile_status(here, which)
+    if not which.trigger or made is None or not (profile.digest or profile.leaves):
+        return None
+    metadata = found.manifest["metadata"]
+    status, state = made
+    return {
+        **found.manifest,
+        "metadata": {**metadata, "labels": make_labels(metadata["labels"])},
+        "status": observe(here, status, state, 0, {}),
+    }
+
+
+def list_in_clusters(
+    here: InstallationView, found: InForce, cluster: str = "", owner_uid: str = ""
+) -> Iterator[Manifest]:
+    """Yield the ClusterSummaries of a profile, each with the ClusterReport of a dry run."""
+    spec = found.manifest.get("spec") or {}
+    for each in list_clusters(found.deployed, cluster):
+        yield make_summary(here, found.deployed, each, spec, owner_uid=owner_uid)
+        if report := make_dry_run(here, found.deployed, each, owner_uid=owner_uid):
+            yield report
+
+
+def _list_of_trigger(here: InstallationView, trigger: str, cluster: str) -> Iterator[Manifest]:
+    for head in here.records.profiles.heads(trigger):
+        yield from list_of_profile(here, place(head), cluster)
+
+
+def _find_profile(here: InstallationView, kind: str, namespace: str, name: str) -> Place:
+    own = own_place(kind, namespace, name)
+    if kind == "Profile" or here.records.profiles.head(*own):
+        return own
+    return find_generated(here, name) or own
+
+
+def read_in_force(here: InstallationView, which: Place) -> InForce | None:
+    """Read a profile with its contents and its manifest; None if there is none.
+
+    A user's own is in force as it is written, unless it is rolled back.
+    """
+    found = read_deployed(here, which)
+    if found is None or profile_kind(which.name) not in ("ClusterProfile", "Profile"):
+        return None
+    try:
+        kept = here.records.profiles.get(*which)
+    except MissingError:
+        kept = None
+    profile = here.records.profiles.with_leaving(kept.value) if kept else found.status.profile
+    deployed = Deployed(ProfileStatus(profile, found.status.outcomes), found.by_cluster)
+    if not which.trigger and not profile.pinned:
+        namespace, _, name = profile.name.rpartition("/")
+        written = here.records.manifests.get(profile_kind(profile.name), namespace, name)
+        if written and written.value["apiVersion"] == API_VERSION:
+            return InForce(deployed, written.value)
+    return InForce(deployed, profile_manifests.manifest(profile, _find_source(here, which)))
+
+
+def _find_source(here: InstallationView, which: Place) -> str:
+    """Return the source of a generated profile; empty if its trigger is deleted."""
+    catalog = here.catalogs.known()
+    trigger = catalog.triggers.get(which.trigger)
+    source = catalog.source_of(trigger, which.cluster) if trigger else None
+    return source.name if source else ""

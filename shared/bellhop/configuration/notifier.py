@@ -1,0 +1,178 @@
+"""Follow-ups of handled messages: the objects of the configuration cluster that may have changed.
+
+    profile deployed in a cluster   its summary, the profile, its trigger, the cluster's content
+    profile rendered                the profile, its trigger, the report that it was made of
+    classifiers, health evaluated   the rules of that cluster and their reports
+    object of the hub read          its own status
+    hub resynced                    all objects; after an outage, all that is written
+
+They are published after the handler, and also if it fails: after a death between the two the
+message comes again. Without a configuration cluster nothing is read or published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from bellhop.api.names import asker
+from bellhop.catalog.cache import Catalogs
+from bellhop.catalog.catalog import Catalog
+from bellhop.configuration.records import OUTAGE
+from bellhop.core.gvk import ObjectKey
+from bellhop.core.identity import profile_kind, profile_name, profile_place
+from bellhop.profiles.records import Place, place
+from bellhop.state.envelope import Envelope
+from bellhop.state.messages import (
+    Apply,
+    CheckHealth,
+    Instantiate,
+    Publisher,
+    ReadBack,
+    Resolve,
+    Resync,
+    UpdateLabels,
+    WriteStatus,
+)
+from bellhop.state.records import Records
+
+_OWN = (
+    "EventTrigger",
+    "ClusterProfile",
+    "Profile",
+    "ClusterSet",
+    "Set",
+    "Classifier",
+    "ClusterHealthCheck",
+    "RoleRequest",
+)
+"""Kinds with a status that is written here."""
+
+_FRESH = timedelta(seconds=10)
+"""Time in which a process that only deploys reads no catalog to find the configuration cluster."""
+
+_SOURCES = ("EventSource", "HealthCheck")
+"""Kinds without one, of which there are reports."""
+
+
+class StatusNotifier:
+    """Publishes what is to be written after a message was handled."""
+
+    def __init__(self, records: Records, catalogs: Catalogs, publisher: Publisher) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._publisher = publisher
+        self._read_at = records.clock.now()
+        self._changes: Mapping[type[Envelope], Callable[[Catalog, Any], Iterator[WriteStatus]]] = {
+            Apply: _list_of_deployment,
+            Instantiate: _list_of_event,
+            Resolve: _list_of_rendering,
+            CheckHealth: _list_of_health,
+            UpdateLabels: _list_of_labels,
+            ReadBack: _list_of_reading,
+            Resync: self._list_of_resync,
+        }
+
+    def follow(self, message: Envelope) -> None:
+        """Publish the follow-ups of a message that was handled, or whose handler failed.
+
+        Raises:
+            TemporaryError: the store or the queue does not answer.
+        """
+        find = self._changes.get(type(message))
+        if find is None:
+            return
+        catalog = self._read_catalog() if isinstance(message, Apply) else self._catalogs.latest
+        if catalog.configuration:
+            self._publisher.publish(find(catalog, message))
+
+    def _read_catalog(self) -> Catalog:
+        """Read the catalog now and then: all handlers but that of `Apply` have just read it."""
+        now, latest = self._records.clock.now(), self._catalogs.latest
+        if latest.clusters and abs(now - self._read_at) < _FRESH:
+            return latest
+        self._read_at = now
+        return self._catalogs.known()
+
+    def _list_of_resync(self, catalog: Catalog, message: Resync) -> Iterator[WriteStatus]:
+        """Yield all objects of the configuration cluster, since a set has no event of its own."""
+        if message.cluster != catalog.configuration:
+            return
+        yield from list_objects(self._records)
+        if self._records.written.get(*OUTAGE):
+            yield from list_effects(self._records, catalog)
+            self._records.written.delete(*OUTAGE)
+
+
+def list_objects(records: Records) -> Iterator[WriteStatus]:
+    """Yield the messages of all objects of the configuration cluster."""
+    for kind in (*_OWN, *_SOURCES):
+        for namespace, name, _ in records.configured.list_kind(kind):
+            yield WriteStatus(kind, namespace, name)
+
+
+def list_effects(records: Records, catalog: Catalog) -> Iterator[WriteStatus]:
+    """Yield those of all profiles, in each of their clusters, and of the content of clusters."""
+    for trigger in ("", *catalog.triggers):
+        for head in records.profiles.heads(trigger):
+            which = place(head)
+            yield from _list_of_profile(which)
+            for cluster in (*head.destinations, *head.leaving):
+                yield from _list_of_profile(which, cluster)
+    for source in catalog.sources:
+        if not asker(source):
+            yield WriteStatus("EventSource", "", source)
+    for each in catalog.clusters.values():
+        yield WriteStatus("SveltosCluster", each.namespace, each.name)
+
+
+def _list_of_profile(which: Place, cluster: str = "") -> Iterator[WriteStatus]:
+    """Yield the message of a profile, or of its mirrors in a cluster."""
+    kind, where = profile_kind(which.name), profile_place(which.name)
+    namespace, _, name = where.rpartition("/")
+    if kind != "RoleRequest" or not cluster:
+        yield WriteStatus(kind, namespace, name, cluster, which.trigger, which.cluster)
+
+
+def _list_of_deployment(_catalog: Catalog, message: Apply) -> Iterator[WriteStatus]:
+    which = Place(message.trigger, message.cluster, message.profile)
+    yield from _list_of_profile(which, message.destination)
+    yield from _list_of_profile(which)
+    if message.trigger:
+        yield WriteStatus("EventTrigger", "", message.trigger)
+    namespace, _, name = message.destination.partition("/")
+    yield WriteStatus("SveltosCluster", namespace, name)
+
+
+def _list_of_event(catalog: Catalog, message: Instantiate) -> Iterator[WriteStatus]:
+    name = profile_name(message.trigger, message.cluster, message.object)
+    yield from _list_of_profile(Place(message.trigger, message.cluster, name))
+    yield WriteStatus("EventTrigger", "", message.trigger)
+    trigger = catalog.triggers.get(message.trigger)
+    source = catalog.source_of(trigger, message.cluster) if trigger else None
+    if source:
+        yield WriteStatus("EventSource", "", source.name, message.cluster)
+
+
+def _list_of_rendering(_: Catalog, message: Resolve) -> Iterator[WriteStatus]:
+    return _list_of_profile(Place("", "", message.profile))
+
+
+def _list_of_health(catalog: Catalog, message: CheckHealth) -> Iterator[WriteStatus]:
+    for check in catalog.checks_of(message.cluster):
+        yield WriteStatus("ClusterHealthCheck", "", check.name)
+    for name in catalog.looking_at(message.cluster):
+        yield WriteStatus("HealthCheck", "", name, message.cluster)
+
+
+def _list_of_labels(catalog: Catalog, _: UpdateLabels) -> Iterator[WriteStatus]:
+    return (WriteStatus("Classifier", "", name) for name in catalog.classifiers)
+
+
+def _list_of_reading(catalog: Catalog, message: ReadBack) -> Iterator[WriteStatus]:
+    if message.cluster != catalog.configuration:
+        return
+    key = ObjectKey.parse(message.object)
+    if key.gvk.group.endswith(".projectsveltos.io") and key.gvk.kind in (*_OWN, *_SOURCES):
+        yield WriteStatus(key.gvk.kind, key.namespace, key.name)

@@ -1,0 +1,92 @@
+"""Records of the objects that the configuration cluster holds, and whether they are in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bellhop.state.table import Stored, Table
+
+State = Literal["InForce", "Rejected", "OtherOrigin", "DryRun", "Leaving", "Ending", "Missing"]
+
+
+class ConfiguredObject(Struct, frozen=True):
+    """The last reading of a custom resource, or of a ConfigMap or Secret that manifests name.
+
+    `in_force`: the stored manifest is of this object, though maybe of an earlier version. As long
+    as that is so, files cannot change the manifest.
+    """
+
+    uid: str
+    version: str
+    """Its resource version as it was read."""
+    generation: int
+    state: State
+    in_force: bool
+    at: datetime
+    """Since when it has its state and message."""
+    message: str = ""
+    marks: Mapping[str, str] = {}
+    """Annotations that commands set on the manifest, beside those of the object: pauses."""
+    change: str = ""
+    """The change by which the deletion guard holds what its deletion removes."""
+
+
+class ConfiguredObjects(Table[ConfiguredObject, str, str, str]):
+    """Objects of the configuration cluster, by kind, namespace and name."""
+
+    kind = ConfiguredObject
+    partition, sort = "configured/{kind}", "{namespace}/{name}"
+
+    def list_kind(self, kind: str) -> Iterator[tuple[str, str, Stored[ConfiguredObject]]]:
+        """Yield namespace, name and record of each object of one kind, in order."""
+        for place, stored in self.rows(kind):
+            namespace, _, name = place.partition("/")
+            yield namespace, name, stored
+
+    def mark(self, key: tuple[str, str, str], annotations: Mapping[str, str | None]) -> None:
+        """Keep annotations that a command set on a manifest, or removed, for its next version.
+
+        Raises:
+            StaleError: another worker reads the object at this moment.
+        """
+        found = self.get(*key)
+        if found is not None and found.value.in_force:
+            marks = {**found.value.marks, **annotations}
+            kept = {name: value for name, value in marks.items() if value is not None}
+            self.put(*key, replace(found.value, marks=kept), expect=found.token)
+
+    def holds(self, kind: str, namespace: str, name: str) -> bool:
+        """Return whether the stored manifest is the cluster's, as long as the object is there."""
+        found = self.get(kind, namespace, name)
+        return found is not None and found.value.in_force and found.value.state != "Missing"
+
+
+class WrittenObject(Struct, frozen=True):
+    """A status or mirror that was written, by its digest."""
+
+    digest: str
+    uid: str
+    """Of the object that it was written to."""
+    at: datetime
+    conditions: str = ""
+    """Of a status, as JSON: the times of conditions that stay the same are kept."""
+
+
+class WrittenObjects(Table[WrittenObject, str, str]):
+    """Written objects, by the object of which they are and their place.
+
+    The owner is KIND/NAMESPACE/NAME, or the trigger and source cluster of a generated profile with
+    its name. A place is `status`, or CLUSTER/APIVERSION/KIND/NAMESPACE/NAME of a mirror.
+    """
+
+    kind = WrittenObject
+    partition, sort = "written/{owner}", "{place}"
+
+
+OUTAGE = ("outage", "missed")
+"""The record of written objects that says that something was not written in an outage."""

@@ -1,0 +1,334 @@
+"""Writer of statuses and mirrors into the configuration cluster, by server-side apply.
+
+    message ─► computed from records ─► digest is the recorded one ─► nothing
+                                        else ─► object, status ─► record
+                                        recorded, and computed no more ─► deleted ─► record deleted
+
+The record follows the write: after a death between the two the same is written again. An object
+that the API server refuses is reported in the log, and written again with the next change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from bellhop.configuration.conditions import State, stall
+from bellhop.configuration.definitions import DEFINITIONS
+from bellhop.configuration.limits import TRUNCATED, truncate
+from bellhop.configuration.mirrors import (
+    list_in_clusters,
+    list_mirrors,
+    make_generated,
+    read_in_force,
+)
+from bellhop.configuration.profiles import own_place
+from bellhop.configuration.records import OUTAGE, ConfiguredObject, WrittenObject
+from bellhop.configuration.status import make_status
+from bellhop.core.digest import digest
+from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.installation import InstallationView
+from bellhop.logs import Log
+from bellhop.ports.kube import Access, Kube, Manifest
+from bellhop.profiles.records import Place
+from bellhop.state.cluster import Cluster
+from bellhop.state.messages import WriteStatus
+from bellhop.state.records import Records
+
+_API_VERSIONS = {each.kind: each.api_version for each in DEFINITIONS}
+_NAMESPACE = GVK("", "v1", "Namespace")
+_STATUS = "status"
+_PROFILES = frozenset({"ClusterProfile", "Profile"})
+_SORTS: Mapping[str, str] = {
+    "ClusterSummary": "summaries",
+    "ClusterConfiguration": "summaries",
+    "ClusterReport": "reports",
+    "EventReport": "reports",
+    "HealthCheckReport": "reports",
+    "ClassifierReport": "reports",
+    "ClusterProfile": "generated",
+}
+"""The sort of each kind of mirror, as `BELLHOP_MIRRORS` names it."""
+
+ALL = frozenset({"status", "summaries", "reports", "generated"})
+
+
+class OwnObject(NamedTuple):
+    """A user's object as it was read last; a `refusal` is the reason why it is not in force."""
+
+    uid: str
+    generation: int
+    refusal: State | None = None
+
+
+def read_own(found: ConfiguredObject) -> OwnObject:
+    """Return a user's object by its record."""
+    refused = found.state in ("Rejected", "OtherOrigin")
+    reason = "Invalid" if found.state == "Rejected" else found.state
+    refusal = stall(reason, found.message, found.at) if refused else None
+    return OwnObject(found.uid, found.generation, refusal)
+
+
+FindObject = Callable[[str, str, str], OwnObject | None]
+"""Finds a user's object by kind, namespace and name; None if the cluster has none."""
+
+FindCluster = Callable[[], Cluster | None]
+"""Finds the configuration cluster; None without one, and while it is only previewed."""
+
+
+class StatusMirrorWriter:
+    """Handles `WriteStatus`: at most one write for each object in a `pause`."""
+
+    def __init__(
+        self,
+        here: InstallationView,
+        access: Access,
+        find_cluster: FindCluster,
+        find_object: FindObject,
+        log: Log,
+        *,
+        pause: timedelta,
+        sorts: Collection[str] = ALL,
+    ) -> None:
+        self._here = here
+        self._written = here.records.written
+        self._access = access
+        self._find_cluster = find_cluster
+        self._find_object = find_object
+        self._log = log
+        self._pause = pause
+        self._sorts = sorts
+
+    def handle(self, message: WriteStatus) -> None:
+        """Write the status and mirrors of an object as they are now.
+
+        A message of a profile that names no cluster writes the status, and deletes mirrors in
+        clusters that the profile has left; each cluster has a message of its own.
+
+        Raises:
+            TemporaryError: something of it was written just now, or the cluster does not answer.
+        """
+        cluster = self._find_cluster()
+        if cluster is None or self._is_away(cluster.key):
+            return
+        prefix = f"{message.cluster}/" if message.cluster else ""
+        former = {
+            each: kept.value for each, kept in self._written.rows(_owner(message), prefix=prefix)
+        }
+        self._refuse_soon(message, former)
+        kube = self._access.open(cluster.key, version=cluster.credentials)
+        own = None
+        if not message.trigger:
+            own = self._find_object(message.kind, message.namespace, message.name)
+        if own and not message.cluster and "status" in self._sorts:
+            self._write_status(kube, message, own, former.get(_STATUS))
+        self._write_mirrors(kube, message, own, former)
+
+    def _is_away(self, cluster: str) -> bool:
+        """Return whether a cluster does not answer, and record that something was not written.
+
+        Once it answers it is resynced, and then all is written.
+        """
+        circuit = self._here.records.circuits.get(cluster)
+        if circuit is None or circuit.value.closing:
+            return False
+        self._written.put(*OUTAGE, WrittenObject("", "", self._now()))
+        return True
+
+    def _refuse_soon(self, message: WriteStatus, former: Mapping[str, WrittenObject]) -> None:
+        """Raise a TemporaryError if something was written within the pause.
+
+        A record of the future is of a clock that was ahead.
+        """
+        now = self._here.records.clock.now()
+        for place, written in former.items():
+            if _is_apart(message, place):
+                continue
+            since = now - written.at
+            if timedelta(0) <= since < self._pause:
+                raise TemporaryError(
+                    f"cannot write the status of {message.kind} '{message.name}' yet: it was"
+                    " written just now",
+                    delay=self._pause - since,
+                )
+
+    def _write_status(
+        self, kube: Kube, message: WriteStatus, own: OwnObject, former: WrittenObject | None
+    ) -> None:
+        known = former if former and former.uid == own.uid else None
+        status = make_status(
+            self._here,
+            *(message.kind, message.namespace, message.name),
+            generation=own.generation,
+            previous={"conditions": json.loads(known.conditions) if known else []},
+            refusal=own.refusal,
+        )
+        if status is None:
+            return
+        manifest = truncate({**_name(message), "status": status})
+        mark = digest(manifest)
+        if known and known.digest == mark:
+            return
+        try:
+            kube.apply_status(manifest, uid=own.uid)
+            self._annotate(kube, manifest)
+        except StaleError:
+            # It was deleted, or created again: its own event has a status written.
+            return
+        except PermanentError as error:
+            self._report(ObjectKey.of(manifest), error)
+            return
+        conditions = json.dumps(status["conditions"])
+        written = WrittenObject(mark, own.uid, self._now(), conditions)
+        self._written.put(_owner(message), _STATUS, written)
+
+    def _annotate(self, kube: Kube, manifest: Manifest) -> None:
+        """Annotate a user's object of which the status was cut."""
+        annotations = manifest["metadata"].get("annotations")
+        if annotations:
+            patch = {"metadata": {"annotations": {TRUNCATED: annotations[TRUNCATED]}}}
+            kube.merge(*ObjectKey.of(manifest), patch)
+
+    def _write_mirrors(
+        self,
+        kube: Kube,
+        message: WriteStatus,
+        own: OwnObject | None,
+        former: Mapping[str, WrittenObject],
+    ) -> None:
+        left = {each for each in former if each != _STATUS}
+        for manifest in self._list(message, own, left):
+            if _SORTS[manifest["kind"]] in self._sorts:
+                left.discard(_place(manifest))
+                self._write(kube, _owner(message), truncate(manifest))
+        for place in sorted(left):
+            self._delete(kube, _owner(message), place, former[place].uid)
+
+    def _list(
+        self, message: WriteStatus, own: OwnObject | None, left: set[str]
+    ) -> Iterator[Manifest]:
+        """Yield the mirrors that are to be written; `left` loses those that are to stay as well."""
+        here = self._here
+        if message.kind not in _PROFILES:
+            if message.kind != "EventTrigger":  # Each of its profiles has messages of its own.
+                what = message.kind, message.namespace, message.name
+                yield from list_mirrors(here, *what, cluster=message.cluster)
+            return
+        which = own_place(message.kind, message.namespace, message.name)
+        if message.trigger:
+            which = Place(message.trigger, message.source, message.name)
+        found = read_in_force(here, which)
+        if found is None:
+            return
+        uid = own.uid if own else ""
+        if message.trigger:
+            generated = make_generated(here, which, found)
+            if generated is None:
+                return
+            place = _owner(message), _place(generated)
+            if not message.cluster or self._written.get(*place) is None:
+                yield generated
+            kept = self._written.get(*place)
+            uid = kept.value.uid if kept else ""
+        if message.cluster:
+            yield from list_in_clusters(here, found, message.cluster, uid)
+            return
+        there = set(found.deployed.clusters)
+        left.difference_update([each for each in left if _cluster_of(each) in there])
+
+    def _write(self, kube: Kube, owner: str, manifest: Manifest) -> None:
+        place, mark = _place(manifest), digest(manifest)
+        kept = self._written.get(owner, place)
+        if kept and kept.value.digest == mark:
+            return
+        try:
+            uid = self._apply(kube, manifest)
+            kube.apply_status(manifest, uid=uid)
+        except StaleError as error:
+            raise TemporaryError(str(error)) from error
+        except PermanentError as error:
+            self._report(ObjectKey.of(manifest), error)
+            return
+        self._written.put(owner, place, WrittenObject(mark, uid, self._now()))
+
+    def _apply(self, kube: Kube, manifest: Manifest) -> str:
+        """Apply a mirror, and create its namespace if it is missing; return its UID."""
+        try:
+            return str(kube.apply(manifest)["metadata"]["uid"])
+        except MissingError:
+            namespace = manifest["metadata"].get("namespace", "")
+            if not namespace or kube.get(_NAMESPACE, "", namespace):
+                raise
+        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        return str(kube.apply(manifest)["metadata"]["uid"])
+
+    def _delete(self, kube: Kube, owner: str, place: str, uid: str) -> None:
+        key = _read_key(place)
+        try:
+            # Somebody may have deleted it, or made another of its name.
+            with suppress(StaleError, MissingError):
+                kube.remove(*key, uid=uid)
+        except PermanentError as error:
+            self._report(key, error)
+            return
+        self._written.delete(owner, place)
+
+    def _report(self, key: ObjectKey, error: PermanentError) -> None:
+        self._log.warning("Cannot write an object", object=str(key), error=str(error))
+
+    def _now(self) -> datetime:
+        return self._here.records.clock.now()
+
+
+def delete_written(records: Records, kube: Kube, messages: Iterable[WriteStatus]) -> None:
+    """Delete the mirrors of some messages, and the records of all that was written for them.
+
+    Raises:
+        BellhopError: the cluster does not answer, or refuses it.
+    """
+    for owner in dict.fromkeys(map(_owner, messages)):
+        for place, kept in list(records.written.rows(owner)):
+            if place != _STATUS:
+                with suppress(StaleError, MissingError):
+                    kube.remove(*_read_key(place), uid=kept.value.uid)
+            records.written.delete(owner, place)
+
+
+def _owner(message: WriteStatus) -> str:
+    if message.trigger:
+        return f"{message.trigger}/{message.source}/{message.name}"
+    return f"{message.kind}/{message.namespace}/{message.name}"
+
+
+def _name(message: WriteStatus) -> Manifest:
+    namespace = {"namespace": message.namespace} if message.namespace else {}
+    return {
+        "apiVersion": _API_VERSIONS[message.kind],
+        "kind": message.kind,
+        "metadata": {"name": message.name, **namespace},
+    }
+
+
+def _place(manifest: Manifest) -> str:
+    """Return the place of a mirror's record: the cluster that it is of, and its key."""
+    spec = manifest.get("spec") or {}
+    of = f"{spec.get('clusterNamespace', '')}/{spec.get('clusterName', '')}"
+    return f"{of}/{ObjectKey.of(manifest)}"
+
+
+def _read_key(place: str) -> ObjectKey:
+    return ObjectKey.parse(place.split("/", 2)[2])
+
+
+def _cluster_of(place: str) -> str:
+    return "/".join(place.split("/", 2)[:2])
+
+
+def _is_apart(message: WriteStatus, place: str) -> bool:
+    """Return whether another message writes a mirror: that of a profile in a cluster."""
+    profile = message.kind in _PROFILES and not message.cluster
+    return profile and place != _STATUS and bool(_cluster_of(place).strip("/"))

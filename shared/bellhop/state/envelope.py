@@ -1,0 +1,74 @@
+"""The envelope of a message between stages: its inbox, its two keys, and the body that is sent."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, ClassVar
+
+from msgspec import Struct, to_builtins
+
+from bellhop.ports.queue import GROUP_LIMIT, Message
+
+FIRST = 1
+"""The schema of a message that says none."""
+
+_UNLIKE = ("trace", "rang")
+"""Fields in which two messages may differ and still ask for the same work."""
+
+_READABLE = 80
+"""Characters of a long group's name that stay readable before its digest."""
+
+
+class Envelope(Struct, frozen=True, omit_defaults=True):
+    """A message between stages: its inbox, its two keys, and a body that reads back.
+
+    Messages of one group, the ordering key, had better be handled one after the other. Its share is
+    the fairness key: inboxes serve shares in turn. A class declares both as formats of itself.
+    """
+
+    do: ClassVar[str]
+    usual: ClassVar[str]
+    """The inbox, unless `inbox` names another one."""
+
+    ordering: ClassVar[str]
+    fairness: ClassVar[str] = "{0.cluster}"
+
+    schema: ClassVar[int] = 1
+    """Raised where the version before would do something else, and is 2 where it has no such
+    message: it leaves it to the new one."""
+
+    @property
+    def inbox(self) -> str:
+        """The inbox of the message."""
+        return self.usual
+
+    @property
+    def group(self) -> str:
+        """The ordering key."""
+        return self.ordering.format(self)
+
+    @property
+    def share(self) -> str:
+        """The fairness key."""
+        return self.fairness.format(self)
+
+    def message(self) -> Message:
+        """Return the message for a queue; fields with their default are left out."""
+        body = {"do": self.do, **to_builtins(self)}
+        if self.schema != FIRST:
+            body["schema"] = self.schema
+        return Message(body, group_name(self.group), group_name(self.share))
+
+    @property
+    def work(self) -> tuple[Any, ...]:
+        """The work that is asked for: equal for two messages of which one is enough."""
+        names = (name for name in self.__struct_fields__ if name not in _UNLIKE)
+        return (self.do, *(getattr(self, name) for name in names))
+
+
+def group_name(text: str) -> str:
+    """Return a key as every provider takes it: short, printable ASCII, still distinct."""
+    if 0 < len(text) <= GROUP_LIMIT and text.isascii() and text.isprintable() and " " not in text:
+        return text
+    readable = "".join(each if "!" <= each <= "~" else "?" for each in text[:_READABLE])
+    return f"{readable}#{hashlib.sha256(text.encode()).hexdigest()[:32]}"

@@ -1,0 +1,79 @@
+"""A hub: a real cluster that holds the configuration, and what its users and forwarder do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters.kubeconfig import sanitise
+from bellhop.configuration.definitions import DEFINITIONS
+from bellhop.configuration.installer import install_definitions
+from bellhop.configuration.origin import set_configuration_cluster
+from bellhop.core.address_policy import LOCAL
+from bellhop.core.gvk import GVK, ObjectKey
+from infra.demo.user import User
+from infra.lab.cluster import Cluster
+from tests.functions.gcp_lab import BATCH, EXAMPLES
+from tests.functions.owner import Owner
+from tests.waiting import eventually
+
+HUB, TEAM = "hub", "web"
+NOTE = ObjectKey(GVK("", "v1", "ConfigMap"), TEAM, "whose-is-this")
+"""The object that the welcome example deploys into the namespace of a team."""
+
+WELCOME = EXAMPLES / "welcome" / "welcome.yaml"
+TRIGGER = ObjectKey(GVK("lib.projectsveltos.io", "v1beta1", "EventTrigger"), "", "welcome-team")
+
+Send = Callable[[str, Mapping[str, Any]], object]
+"""Sends a batch to ingest in the name of a cluster."""
+
+
+class Hub:
+    """The cluster `fleet/hub` of an installation: it serves the definitions."""
+
+    def __init__(self, cluster: Cluster, owner: Owner, send: Send) -> None:
+        self._user = User(cluster.kubeconfig())
+        self._send = send
+        kubeconfig = sanitise(cluster.kubeconfig(), reach=LOCAL)
+        client = KubeClient(f"fleet/{HUB}", kubeconfig, reach=LOCAL)
+        for _ in install_definitions(client):
+            pass
+        for each in DEFINITIONS:
+            gvk = GVK(each.group, "v1beta1", each.kind)
+            eventually(f"{each.kind} is served", lambda gvk=gvk: client.resource(gvk))
+        client.close()
+        owner.register(HUB, cluster.kubeconfig())
+        set_configuration_cluster(owner.here, f"fleet/{HUB}", preview=False)
+
+    def write(self) -> None:
+        """Apply the welcome example as `kubectl` does; the forwarder sends each name."""
+        for manifest in filter(None, yaml.safe_load_all(WELCOME.read_text())):
+            self._hint(self._user.apply(manifest), before=0)
+
+    def delete(self) -> None:
+        """Delete the trigger, and send its name; its finalizer keeps it for a while."""
+        stored = self._user.get(TRIGGER)
+        assert stored
+        self._user.delete(TRIGGER)
+        self._hint(stored, before=int(stored["metadata"]["resourceVersion"]))
+
+    def has_trigger(self) -> bool:
+        """Return whether the trigger is in the cluster."""
+        return self._user.get(TRIGGER) is not None
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._user.close()
+
+    def _hint(self, stored: Mapping[str, Any], *, before: int) -> None:
+        hint = {"key": str(ObjectKey.of(stored)), "uid": stored["metadata"]["uid"]}
+        self._send(HUB, {**BATCH, "items": [{"hint": {**hint, "before": before}}]})
+
+
+def make_team(user: User) -> None:
+    """Make the namespace of a team, for which the welcome example deploys objects."""
+    about = {"name": TEAM, "labels": {"team": TEAM}}
+    user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": about})
