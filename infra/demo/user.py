@@ -14,6 +14,7 @@ import urllib3
 from bellhop.core.gvk import GVK, ObjectKey
 
 _PLURALS = {
+    "ClusterSummary": "clustersummaries",
     "ConfigMap": "configmaps",
     "CustomResourceDefinition": "customresourcedefinitions",
     "DaemonSet": "daemonsets",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -48,21 +48,25 @@ class Hub:
         owner.register(HUB, cluster.kubeconfig())
         set_configuration_cluster(owner.here, f"fleet/{HUB}", preview=False)
 
-    def write(self) -> None:
-        """Apply the welcome example as `kubectl` does; the forwarder sends each name."""
-        for manifest in filter(None, yaml.safe_load_all(WELCOME.read_text())):
+    def write(self, text: str) -> None:
+        """Apply objects as `kubectl` does; the forwarder sends each name."""
+        for manifest in filter(None, yaml.safe_load_all(text)):
             self._hint(self._user.apply(manifest), before=0)
 
-    def delete(self) -> None:
-        """Delete the trigger, and send its name; its finalizer keeps it for a while."""
-        stored = self._user.get(TRIGGER)
+    def delete(self, key: ObjectKey) -> None:
+        """Delete an object, and send its name; a finalizer may keep it for a while."""
+        stored = self._user.get(key)
         assert stored
-        self._user.delete(TRIGGER)
+        self._user.delete(key)
         self._hint(stored, before=int(stored["metadata"]["resourceVersion"]))
 
-    def has_trigger(self) -> bool:
-        """Return whether the trigger is in the cluster."""
-        return self._user.get(TRIGGER) is not None
+    def get(self, key: ObjectKey) -> dict[str, Any] | None:
+        """Read an object; None if it is not there."""
+        return self._user.get(key)
+
+    def list(self, gvk: GVK) -> Sequence[dict[str, Any]]:
+        """List the objects of a kind."""
+        return self._user.list(gvk)
 
     def close(self) -> None:
         """Close the connections."""

@@ -8,7 +8,7 @@ import pytest
 
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
-from tests.functions.hub import NOTE, Hub, make_team
+from tests.functions.hub import NOTE, TRIGGER, WELCOME, Hub, make_team
 from tests.functions.rights import RoleSite
 from tests.functions.roles import GuardedLambda
 from tests.lab.moto import Moto
@@ -38,10 +38,10 @@ def test_objects_of_the_configuration_cluster_are_deployed_and_withdrawn(
     hub = Hub(source_cluster, site.user, functions.send)
     functions.wait(lambda: site.here.records.gates.get("fleet/hub"))
 
-    hub.write()
+    hub.write(WELCOME.read_text())
     functions.wait(lambda: target.get(NOTE))
-    hub.delete()
-    functions.wait(lambda: target.get(NOTE) is None and not hub.has_trigger())
+    hub.delete(TRIGGER)
+    functions.wait(lambda: target.get(NOTE) is None and hub.get(TRIGGER) is None)
 
     assert functions.denied() == []
     hub.close()

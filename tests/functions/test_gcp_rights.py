@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,10 +31,20 @@ from bellhop.state.blob_garbage import BlobGarbage, blob_name
 from bellhop.state.ingest_policy import WatchedKind
 from bellhop.state.messages import INBOXES, CollectGarbage, Renew, Resync
 from infra.lab.cluster import Cluster
-from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
 from tests.functions.conftest import SETTINGS
 from tests.functions.gcp_lab import NAME, PATIENCE, Flow, Project, Stand
 from tests.functions.google_grants import granted
+from tests.functions.hub import Hub
 from tests.functions.roles import noise
 from tests.functions.writes import Writes
 from tests.lab.google_access import Access, Asked
@@ -52,6 +63,9 @@ ENDED = timedelta(days=2)
 SOURCE, NORTH = "fleet/source", "fleet/north"
 BIG = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "big")
 COPY = ObjectKey(BIG.gvk, "default", "for-big")
+OWN = ObjectKey(GVK("config.projectsveltos.io", "v1beta1", "ClusterProfile"), "", "own")
+SUMMARY = GVK(OWN.gvk.group, "v1beta1", "ClusterSummary")
+MADE = ObjectKey(BIG.gvk, "default", "made")
 RULES = join(
     source("ConfigMap", name="large", more=", labelFilters: [{key: large, operation: Has}]"),
     trigger("copies", origin="large"),
@@ -165,6 +179,42 @@ class TestPermissions:
         proxy.may(given)
         flow.stand.wait(lambda: flow.there(60000))
         proxy.denied()
+
+    def test_objects_of_a_configuration_cluster_take_no_other_permissions(
+        self, guarded: Guarded, source_cluster: Cluster
+    ) -> None:
+        """A ClusterProfile is deployed, has its status written, and is withdrawn."""
+        flow = guarded.flow
+        hub = Hub(source_cluster, flow.owner, flow.stand.send)
+        flow.stand.wait(lambda: flow.owner.here.records.gates.get("fleet/hub"))
+        for proxy in guarded.proxies.values():
+            proxy.denied()
+
+        selected = "clusterSelector: {matchLabels: {dep: eng}}"
+        hub.write(join(profile(selected), holder("own", config(MADE.name))))
+        flow.stand.wait(lambda: flow.destination.get(MADE))
+        flow.stand.wait(lambda: is_ready(hub.get(OWN)))
+        flow.stand.wait(lambda: [*map(feature_status, hub.list(SUMMARY))] == ["Provisioned"])
+
+        hub.delete(OWN)
+        flow.stand.wait(lambda: flow.destination.get(MADE) is None and hub.get(OWN) is None)
+        flow.stand.wait(lambda: not hub.list(SUMMARY))
+        hub.close()
+        assert {stage: proxy.denied() for stage, proxy in guarded.proxies.items()} == {
+            stage: set() for stage in guarded.proxies
+        }
+
+
+def is_ready(stored: Mapping[str, Any] | None) -> bool:
+    """Return whether an object's condition `Ready` is true."""
+    conditions = ((stored or {}).get("status") or {}).get("conditions") or ()
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+
+
+def feature_status(summary: Mapping[str, Any]) -> str:
+    """Return the status of a ClusterSummary's first feature; empty before it has one."""
+    features = (summary.get("status") or {}).get("featureSummaries") or [{"status": ""}]
+    return str(features[0]["status"])
 
 
 def _granted(stage: str, project: Project) -> dict[str, tuple[str, ...]]:
