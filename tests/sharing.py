@@ -39,7 +39,7 @@ _GROUPS = {
         r"|tests/infra/test_(manifests|release)"
         r"|tests/package/test_running"
         r"|tests/unit/cli/test_(configuration_doctor|diff_profiles|import_sveltos|install|install_crds|login|redeploy|register\w*|rights)\.py"
-        r"|tests/unit/configuration/test_clusters\.py"
+        r"|tests/unit/configuration/test_cluster(s|_deaths)\.py"
         r"|tests/unit/registration/test_(direct|other_installations|re\w+|secrecy|senders|service_account)\.py"
         r"|tests/unit/(deploy/features/test_management_cluster|events/test_pipeline|declarations/test_fan_out)\.py"
     ),

@@ -5,6 +5,7 @@ A port is wrapped whatever its methods are called: every callable of it is a cal
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,53 @@ class Fate:
         self._left = max(self._left - 1, 0)
         if not self._left:
             raise Killed
+
+
+_WRITES = frozenset(
+    {"put", "delete", "publish", "apply", "apply_status", "merge", "merge_status", "remove"}
+)
+
+
+class FateOf(Fate):
+    """Takes steps only at writes that a function of a package makes, itself or through others.
+
+    Whoever calls once it is dead dies, too.
+    """
+
+    def __init__(self, package: str) -> None:
+        super().__init__()
+        self._package = package
+        self._counts = False
+        self.steps: list[str] = []
+        """The writes that were made since the fate was decided last, each before and after it."""
+
+    def doom(self, steps: int) -> None:
+        """Let the process die at the given step from now; at none, if it is 0."""
+        self.steps = []
+        self._left = steps or None
+
+    def before(self, call: Callable[[], str], *, quiet: bool = False) -> None:
+        """Take the step before a write."""
+        if self._left == 0:
+            raise Killed
+        name = call()
+        self._counts = not quiet and name.split()[1] in _WRITES and self._is_called()
+        if self._counts:
+            self.steps.append(f"before {name}")
+            self.step()
+
+    def after(self) -> None:
+        """Take the step after a write."""
+        if self._counts:
+            self.steps.append(self.steps[-1].replace("before", "after", 1))
+            self.step()
+
+    def _is_called(self) -> bool:
+        frame = sys._getframe()
+        while frame := frame.f_back:  # type: ignore[assignment]
+            if frame.f_globals.get("__name__", "").startswith(self._package):
+                return True
+        return False
 
 
 class Mortal:

@@ -82,9 +82,9 @@ def interpose(fleet: Fleet, wrap: Wrap) -> None:
     fleet.reread()
 
 
-def make_mortal(fleet: Fleet) -> Fate:
+def make_mortal(fleet: Fleet, given: Fate | None = None) -> Fate:
     """Let an installation die at a call of one of its ports; return what decides at which."""
-    fate, clusters = Fate(), fleet.access.clusters
+    fate, clusters = given or Fate(), fleet.access.clusters
     interpose(fleet, lambda name, port: Mortal(name, port, fate))
     fleet.access.clusters = clusters
     return fate

@@ -11,7 +11,7 @@ is deleted at once: profiles that name it keep what they deployed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 
@@ -25,7 +25,6 @@ from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import HELD
 from bellhop.declarations.apply import ManifestWriter
 from bellhop.declarations.diff import HOLDERS
-from bellhop.declarations.records import HeldRemoval
 from bellhop.errors import MissingError, StaleError, TemporaryError
 from bellhop.ports.kube import Kube, Manifest
 from bellhop.state.records import Records
@@ -115,7 +114,9 @@ class Withdrawal:
 
     def _delete_all(self, claimed: Mapping[DeclarationKey, Kept]) -> None:
         """Delete the manifests of ending objects as one change."""
-        held = {each.rule: each for each in self._delete(list(claimed))}
+        self._delete(claimed)
+        # Read, not remembered: a worker that died may have deleted the manifests.
+        held = {each.value.rule: each.value for each in self._records.removals.all()}
         for key, kept in claimed.items():
             rule = (key.rule, "") if key.kind == "EventTrigger" else ("", key.rule)
             change = held[rule].change if rule in held else ""
@@ -124,14 +125,11 @@ class Withdrawal:
             with suppress(StaleError):
                 self._records.configured.put(*key, ended, expect=kept.token)
 
-    def _delete(self, keys: list[DeclarationKey]) -> list[HeldRemoval]:
-        there = [key for key in keys if self._records.manifests.has(*key)]
-        if not there:
-            return []
-        # A user may delete one of them at this moment.
-        with suppress(MissingError):
-            self._writer.delete(there)
-        return list(self._writer.held)
+    def _delete(self, keys: Iterable[DeclarationKey]) -> None:
+        if there := [key for key in keys if self._records.manifests.has(*key)]:
+            # A user may delete one of them at this moment.
+            with suppress(MissingError):
+                self._writer.delete(there)
 
     def _wait(
         self,

@@ -1,10 +1,11 @@
 """Writer of statuses and mirrors into the configuration cluster, by server-side apply.
 
     message ─► computed from records ─► digest is the recorded one ─► nothing
-                                        else ─► object, status ─► record
+                                        else ─► record, if it is new ─► object, status ─► digest
                                         recorded, and computed no more ─► deleted ─► record deleted
 
-The record follows the write: after a death between the two the same is written again. An object
+A new mirror is recorded before it is written, so that it is found and deleted though the writer
+died; its digest is recorded after the write: after a death the same is written again. An object
 that the API server refuses is reported in the log, and written again with the next change.
 """
 
@@ -34,7 +35,9 @@ from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryEr
 from bellhop.installation import InstallationView
 from bellhop.logs import Log
 from bellhop.ports.kube import Access, Kube, Manifest
+from bellhop.ports.store import ABSENT
 from bellhop.profiles.records import Place
+from bellhop.rendering.origin_labels import is_generated
 from bellhop.state.cluster import Cluster
 from bellhop.state.messages import WriteStatus
 from bellhop.state.records import Records
@@ -126,6 +129,8 @@ class StatusMirrorWriter:
             own = self._find_object(message.kind, message.namespace, message.name)
         if own and not message.cluster and "status" in self._sorts:
             self._write_status(kube, message, own, former.get(_STATUS))
+        elif not own and _STATUS in former:
+            self._written.delete(_owner(message), _STATUS)
         self._write_mirrors(kube, message, own, former)
 
     def _is_away(self, cluster: str) -> bool:
@@ -230,7 +235,8 @@ class StatusMirrorWriter:
             if generated is None:
                 return
             place = _owner(message), _place(generated)
-            if not message.cluster or self._written.get(*place) is None:
+            kept = self._written.get(*place)
+            if not (message.cluster and kept and kept.value.uid):
                 yield generated
             kept = self._written.get(*place)
             uid = kept.value.uid if kept else ""
@@ -245,6 +251,9 @@ class StatusMirrorWriter:
         kept = self._written.get(owner, place)
         if kept and kept.value.digest == mark:
             return
+        if kept is None:
+            with suppress(StaleError):
+                self._written.put(owner, place, WrittenObject("", "", self._now()), expect=ABSENT)
         try:
             uid = self._apply(kube, manifest)
             kube.apply_status(manifest, uid=uid)
@@ -267,13 +276,10 @@ class StatusMirrorWriter:
         return str(kube.apply(manifest)["metadata"]["uid"])
 
     def _delete(self, kube: Kube, owner: str, place: str, uid: str) -> None:
-        key = _read_key(place)
         try:
-            # Somebody may have deleted it, or made another of its name.
-            with suppress(StaleError, MissingError):
-                kube.remove(*key, uid=uid)
+            _remove(kube, place, uid)
         except PermanentError as error:
-            self._report(key, error)
+            self._report(_read_key(place), error)
             return
         self._written.delete(owner, place)
 
@@ -293,9 +299,25 @@ def delete_written(records: Records, kube: Kube, messages: Iterable[WriteStatus]
     for owner in dict.fromkeys(map(_owner, messages)):
         for place, kept in list(records.written.rows(owner)):
             if place != _STATUS:
-                with suppress(StaleError, MissingError):
-                    kube.remove(*_read_key(place), uid=kept.value.uid)
+                _remove(kube, place, kept.value.uid)
             records.written.delete(owner, place)
+
+
+def _remove(kube: Kube, place: str, uid: str) -> None:
+    """Delete a mirror; without a uid, its writer died before it recorded the write."""
+    key = _read_key(place)
+    # Somebody may have deleted it, or made another of its name.
+    with suppress(StaleError, MissingError):
+        found = None if uid else kube.get(*key)
+        if found and _is_mirror(found):
+            uid = found["metadata"]["uid"]
+        if uid:
+            kube.remove(*key, uid=uid)
+
+
+def _is_mirror(found: Manifest) -> bool:
+    """Return whether an object is no user's: ClusterProfiles are written by both."""
+    return found["kind"] not in _PROFILES or is_generated(found["metadata"])
 
 
 def _owner(message: WriteStatus) -> str:

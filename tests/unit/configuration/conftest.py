@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from bellhop.installation import Installation
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
+from tests.fakes import rig
 from tests.fakes.clock import FakeClock
 from tests.unit.configuration.hub import Hub
 
@@ -26,6 +28,20 @@ def here(tmp_path: Path, clock: FakeClock) -> Iterator[Installation]:
     opened = open_state(tmp_path / "state", Settings(), clock=clock)
     yield opened.installation
     opened.close()
+
+
+@pytest.fixture
+def make_hub() -> Iterator[Callable[..., Hub]]:
+    """Make installations whose configuration is in a cluster, each in a folder of its own."""
+    with ExitStack() as end:
+
+        def make(settings: Settings | None = None) -> Hub:
+            end.close()
+            one = Hub(Path(end.enter_context(rig.folder())), settings)
+            end.callback(one.fleet.close)
+            return one
+
+        yield make
 
 
 @pytest.fixture

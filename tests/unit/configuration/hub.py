@@ -23,8 +23,10 @@ SETTLE = timedelta(seconds=3)
 class Hub:
     """A fleet whose configuration is in a cluster; what is written there is sent as hints."""
 
-    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
-        self.fleet = Fleet(folder, settings)
+    def __init__(
+        self, folder: Path, settings: Settings | None = None, fleet: Fleet | None = None
+    ) -> None:
+        self.fleet = fleet or Fleet(folder, settings)
         self.kube: FakeKube = self.fleet.register("hub")
         self.east: FakeKube = self.fleet.register("east", env="production")
         for each in make_definitions(rules=False):

@@ -21,6 +21,7 @@ from bellhop.state import messages
 from bellhop.state.messages import WriteStatus
 from bellhop.state.profile import Profile
 from tests.fakes.fleet import Fleet, service
+from tests.fakes.hooks import failing
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
     FOR_EACH,
@@ -225,6 +226,77 @@ def test_a_generated_profile_owns_its_summaries(hub: Hub) -> None:
     hub.fleet.wait(timedelta(minutes=5))
     hub.write(message)
     assert hub.kube.objects(PROFILE) == hub.kube.objects(SUMMARY) == []
+
+
+def test_a_mirror_whose_writer_died_is_deleted_with_its_profile(hub: Hub) -> None:
+    """Before it recorded the write; the profile leaves the cluster before another one writes."""
+    hub.fleet.deploy(OWN)
+    hub.store(profile())
+    with (
+        failing(hub.kube, "apply_status", KeyboardInterrupt()),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        hub.write(IN_EAST)
+    assert len(hub.kube.objects(SUMMARY)) == 1
+
+    hub.fleet.deploy(profile("clusterRefs: []"))
+    hub.write(MESSAGE)
+
+    assert hub.kube.objects(SUMMARY) == []
+
+
+def test_a_generated_profile_whose_writer_died_still_owns_its_summaries(hub: Hub) -> None:
+    """Another one writes it first, and knows its UID."""
+    hub.fleet.deploy(EVENTS)
+    hub.fleet.write("east", service("a"))
+    hub.fleet.pump()
+    in_east = replace(generated(hub.fleet), cluster="fleet/east")
+    with (
+        failing(hub.kube, "apply", KeyboardInterrupt()),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        hub.write(in_east)
+
+    hub.write(in_east)
+
+    [made], [summary] = hub.kube.objects(PROFILE), hub.kube.objects(SUMMARY)
+    assert summary["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+
+
+def test_a_users_profile_in_the_place_of_a_lost_mirror_stays(hub: Hub) -> None:
+    """It has the name of a generated one whose writer died before it wrote."""
+    hub.fleet.deploy(EVENTS)
+    stored = hub.fleet.write("east", service("a"))
+    hub.fleet.pump()
+    message = generated(hub.fleet)
+    with (
+        failing(hub.kube, "apply", KeyboardInterrupt()),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        hub.write(message)
+    [kept] = [
+        place for place, _ in hub.fleet.records.written.rows(f"made/fleet/east/{message.name}")
+    ]
+    name = kept.rpartition("/")[2]
+    hub.kube.put(yaml.safe_load(profile(name=name)))
+
+    hub.fleet.drop("east", stored)
+    hub.fleet.wait(timedelta(minutes=5))
+    hub.write(message)
+
+    assert hub.kube.names(PROFILE) == [name]
+    assert not list(hub.fleet.records.written.rows(f"made/fleet/east/{message.name}"))
+
+
+def test_nothing_is_kept_of_the_status_of_a_deleted_object(hub: Hub) -> None:
+    hub.fleet.deploy(OWN)
+    hub.store(profile())
+    hub.write(MESSAGE)
+    hub.own.clear()
+
+    hub.write(MESSAGE)
+
+    assert hub.fleet.records.written.get("ClusterProfile//own", "status") is None
 
 
 def test_a_report_is_written_for_each_cluster(hub: Hub) -> None:
