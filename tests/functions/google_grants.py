@@ -32,10 +32,22 @@ _PLACES = {
 _CLAUSE = re.compile(r'resource\.name( == |\.startsWith\()"([^"]+)"')
 
 
-def granted(who: str, project: str, name: str, database: str) -> dict[str, tuple[str, ...]]:
-    """Return the permissions of an account of an installation, with the prefixes of resources."""
+def granted(
+    who: str, project: str, name: str, database: str, *, configuration: bool = False
+) -> dict[str, tuple[str, ...]]:
+    """Return the permissions of an account of an installation, with the prefixes of resources.
+
+    With `configuration` they are those with the module's variable `configuration_cluster`.
+    """
     found: dict[str, list[str]] = defaultdict(list)
-    for place, permissions in ACCOUNTS[who].items():
+    account = ACCOUNTS[who]
+    if configuration and who == "sweep":
+        former = next(each for each in account if "NAME_abandoned" in each)
+        account = {
+            **account,
+            former.replace("NAME_abandoned", "NAME_kubeconfig"): account[former],
+        }
+    for place, permissions in account.items():
         for each in permissions:
             found[_ROLES.get(each, each)] += [
                 _named(prefix, project, name, database) for prefix in _prefixes(place)

@@ -15,7 +15,6 @@ from bellhop.configuration.origin import set_configuration_cluster
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from infra.demo.user import User
-from infra.lab.cluster import Cluster
 from tests.functions.gcp_lab import BATCH, EXAMPLES
 from tests.functions.owner import Owner
 from tests.waiting import eventually
@@ -34,23 +33,35 @@ Send = Callable[[str, Mapping[str, Any]], object]
 class Hub:
     """The cluster `fleet/hub` of an installation: it serves the definitions."""
 
-    def __init__(self, cluster: Cluster, owner: Owner, send: Send) -> None:
-        self._user = User(cluster.kubeconfig())
+    def __init__(
+        self,
+        kubeconfig: Mapping[str, Any],
+        owner: Owner,
+        send: Send,
+        name: str = HUB,
+        **labels: str,
+    ) -> None:
+        self._user = User(kubeconfig)
         self._send = send
-        kubeconfig = sanitise(cluster.kubeconfig(), reach=LOCAL)
-        client = KubeClient(f"fleet/{HUB}", kubeconfig, reach=LOCAL)
+        self._name = name
+        allowed = sanitise(kubeconfig, reach=LOCAL)
+        client = KubeClient(f"fleet/{name}", allowed, reach=LOCAL)
         for _ in install_definitions(client):
             pass
         for each in DEFINITIONS:
             gvk = GVK(each.group, "v1beta1", each.kind)
             eventually(f"{each.kind} is served", lambda gvk=gvk: client.resource(gvk))
         client.close()
-        owner.register(HUB, cluster.kubeconfig())
-        set_configuration_cluster(owner.here, f"fleet/{HUB}", preview=False)
+        owner.register(name, kubeconfig, **labels)
+        set_configuration_cluster(owner.here, f"fleet/{name}", preview=False)
 
-    def write(self, text: str) -> None:
+    def apply(self, text: str) -> None:
+        """Apply objects of YAML as `kubectl` does; the forwarder sends each name."""
+        self.write(*filter(None, yaml.safe_load_all(text)))
+
+    def write(self, *manifests: Mapping[str, Any]) -> None:
         """Apply objects as `kubectl` does; the forwarder sends each name."""
-        for manifest in filter(None, yaml.safe_load_all(text)):
+        for manifest in manifests:
             self._hint(self._user.apply(manifest), before=0)
 
     def delete(self, key: ObjectKey) -> None:
@@ -68,13 +79,18 @@ class Hub:
         """List the objects of a kind."""
         return self._user.list(gvk)
 
+    def read_failure(self, key: ObjectKey) -> str:
+        """Return the failure message in an object's status; empty without one."""
+        status = (self._user.get(key) or {}).get("status") or {}
+        return str(status.get("failureMessage") or "")
+
     def close(self) -> None:
         """Close the connections."""
         self._user.close()
 
     def _hint(self, stored: Mapping[str, Any], *, before: int) -> None:
         hint = {"key": str(ObjectKey.of(stored)), "uid": stored["metadata"]["uid"]}
-        self._send(HUB, {**BATCH, "items": [{"hint": {**hint, "before": before}}]})
+        self._send(self._name, {**BATCH, "items": [{"hint": {**hint, "before": before}}]})
 
 
 def make_team(user: User) -> None:

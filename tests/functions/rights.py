@@ -55,16 +55,36 @@ def rights() -> list[Right]:
     ]
 
 
+def needs_configuration_cluster(right: Right) -> bool:
+    """Return whether a role has a right only where the module has `configuration_cluster`."""
+    place, _, name = right.resource.partition(" ")
+    return (
+        (right.role, place) == ("sweep", "secretsmanager")
+        and name.endswith("/kubeconfig/*")
+        and right.action != "secretsmanager:GetSecretValue"
+    )
+
+
 class RoleSite:
     """An installation on moto whose functions get the rights of their roles.
 
-    With `parameters` kubeconfigs are in Parameter Store.
+    With `parameters` kubeconfigs are in Parameter Store; without `configuration` the functions
+    may not write them.
     """
 
-    def __init__(self, moto: Moto, *, parameters: bool = False, **settings: object) -> None:
+    def __init__(
+        self,
+        moto: Moto,
+        *,
+        parameters: bool = False,
+        configuration: bool = True,
+        **settings: object,
+    ) -> None:
         self.moto = moto
         self.account = Account(moto, charts=True, **settings)
-        self.rights = rights()
+        self.rights = [
+            each for each in rights() if configuration or not needs_configuration_cluster(each)
+        ]
         if parameters:
             self.account.environment["BELLHOP_SECRETS"] = f"/bellhop/{self.account.name}"
             self.rights = sorted({with_parameters(each) for each in self.rights})

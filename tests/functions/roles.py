@@ -330,6 +330,12 @@ class GuardedLambda(Lambda):
 
         self.pump(until=step, patience=_PATIENCE_SECONDS)
 
+    def grant(self, role: str, *rights: Right) -> None:
+        """Give a role more rights, as Terraform does when a variable of the module changes."""
+        post = self._posts[role]
+        post.rights += rights
+        post.play(lambda _: None)
+
     def denied(self) -> list[Mapping[str, Any]]:
         """Return the requests of roles that moto has denied."""
         return [each for each in self._moto.access() if not each["allowed"]]

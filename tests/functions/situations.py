@@ -56,6 +56,7 @@ from bellhop.state.messages import (
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
 from tests.functions.lab import FEEDS, Context, event, records
+from tests.functions.registered_objects import registers_by_an_object
 from tests.functions.roles import EAST, EKS, FAR_EKS, NORTH, RANG, SOUTH, WEST, Post, noise
 from tests.lab.lambdas import ACCOUNT
 from tests.lab.moto import REGION, pass_time
@@ -875,6 +876,8 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         silences_the_one_before,
         registers_again,
         partial(registers_again, by_hand=True),
+        registers_by_an_object,
+        partial(registers_by_an_object, by_hand=True),
         sweeps_a_cluster_of_eks,
         partial(sweeps_a_cluster_of_eks, cluster=FAR_EKS),
         *reading_rules(partial(sweeps, tells="sweep")),

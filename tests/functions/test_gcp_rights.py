@@ -45,6 +45,7 @@ from tests.functions.conftest import SETTINGS
 from tests.functions.gcp_lab import NAME, PATIENCE, Flow, Project, Stand
 from tests.functions.google_grants import granted
 from tests.functions.hub import Hub
+from tests.functions.registered_objects import CLUSTER, SILENT, make_cluster
 from tests.functions.roles import noise
 from tests.functions.writes import Writes
 from tests.lab.google_access import Access, Asked
@@ -64,6 +65,7 @@ SOURCE, NORTH = "fleet/source", "fleet/north"
 BIG = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "big")
 COPY = ObjectKey(BIG.gvk, "default", "for-big")
 OWN = ObjectKey(GVK("config.projectsveltos.io", "v1beta1", "ClusterProfile"), "", "own")
+WEST = ObjectKey(CLUSTER, "default", "west")
 SUMMARY = GVK(OWN.gvk.group, "v1beta1", "ClusterSummary")
 MADE = ObjectKey(BIG.gvk, "default", "made")
 RULES = join(
@@ -90,6 +92,12 @@ class Guarded:
         """Return the permissions that a stage has needed until now."""
         self._asked[stage] |= {each.right for each in self.proxies[stage].asked()}
         return self._asked[stage]
+
+    def denied(self) -> set[tuple[str, str]]:
+        """Return what was denied since the last look: stages, and the permissions they lack."""
+        return {
+            (stage, each.right) for stage, proxy in self.proxies.items() for each in proxy.denied()
+        }
 
     def until(self, stage: str, permission: str, act: Callable[[], object]) -> None:
         """Repeat an action until a stage needs a permission: another stage may be faster."""
@@ -156,9 +164,7 @@ class TestPermissions:
         collects_a_blob(guarded.flow)
 
         given = {stage: _granted(stage, guarded.flow.stand.project) for stage in guarded.proxies}
-        assert {stage: proxy.denied() for stage, proxy in guarded.proxies.items()} == {
-            stage: set() for stage in given
-        }
+        assert guarded.denied() == set()
         assert {stage: guarded.asked(stage) | LOST for stage in given} == {
             stage: each.keys() | LOST for stage, each in given.items()
         }
@@ -183,15 +189,17 @@ class TestPermissions:
     def test_objects_of_a_configuration_cluster_take_no_other_permissions(
         self, guarded: Guarded, source_cluster: Cluster
     ) -> None:
-        """A ClusterProfile is deployed, has its status written, and is withdrawn."""
+        """A ClusterProfile is deployed, has its status written, and is withdrawn.
+
+        A cluster is registered by an object once its kubeconfig may be stored.
+        """
         flow = guarded.flow
-        hub = Hub(source_cluster, flow.owner, flow.stand.send)
+        hub = Hub(source_cluster.kubeconfig(), flow.owner, flow.stand.send)
         flow.stand.wait(lambda: flow.owner.here.records.gates.get("fleet/hub"))
-        for proxy in guarded.proxies.values():
-            proxy.denied()
+        guarded.denied()
 
         selected = "clusterSelector: {matchLabels: {dep: eng}}"
-        hub.write(join(profile(selected), holder("own", config(MADE.name))))
+        hub.apply(join(profile(selected), holder("own", config(MADE.name))))
         flow.stand.wait(lambda: flow.destination.get(MADE))
         flow.stand.wait(lambda: is_ready(hub.get(OWN)))
         flow.stand.wait(lambda: [*map(feature_status, hub.list(SUMMARY))] == ["Provisioned"])
@@ -199,10 +207,20 @@ class TestPermissions:
         hub.delete(OWN)
         flow.stand.wait(lambda: flow.destination.get(MADE) is None and hub.get(OWN) is None)
         flow.stand.wait(lambda: not hub.list(SUMMARY))
+        assert guarded.denied() == set()
+
+        hub.write(*make_cluster("west", SILENT))
+        flow.stand.wait(lambda: "`configuration_cluster = true`" in hub.read_failure(WEST))
+        assert guarded.denied() == {("sweep", "secretmanager.versions.add")}
+        guarded.proxies["sweep"].may(_granted("sweep", flow.stand.project, configuration=True))
+        flow.owner.here.publisher.publish([Resync("fleet/hub")])
+        clusters = flow.owner.here.records.clusters
+        flow.stand.wait(lambda: clusters.get("default/west"))
+        hub.delete(WEST)
+        flow.stand.wait(lambda: clusters.get("default/west") is None)
         hub.close()
-        assert {stage: proxy.denied() for stage, proxy in guarded.proxies.items()} == {
-            stage: set() for stage in guarded.proxies
-        }
+        assert list(flow.owner.here.secrets.names("kubeconfig/default")) == []
+        assert guarded.denied() == set()
 
 
 def is_ready(stored: Mapping[str, Any] | None) -> bool:
@@ -217,9 +235,12 @@ def feature_status(summary: Mapping[str, Any]) -> str:
     return str(features[0]["status"])
 
 
-def _granted(stage: str, project: Project) -> dict[str, tuple[str, ...]]:
+def _granted(
+    stage: str, project: Project, *, configuration: bool = False
+) -> dict[str, tuple[str, ...]]:
     """Return the permissions of a stage's account in a project of the lab."""
-    return granted(stage, project.name, NAME, project.environment["BELLHOP_DATABASE"])
+    database = project.environment["BELLHOP_DATABASE"]
+    return granted(stage, project.name, NAME, database, configuration=configuration)
 
 
 def copies_an_object(guarded: Guarded) -> None:

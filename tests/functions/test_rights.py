@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 from bellhop.errors import BellhopError
 from bellhop.state.messages import CHARTS
 from infra.lab.cluster import Cluster
+from tests.functions.registered_objects import registers_by_an_object
 from tests.functions.rights import Right, rights, with_parameters
 from tests.functions.roles import Post, Site
 from tests.functions.situations import (
@@ -147,7 +148,7 @@ def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right
 WITH_KUBECONFIGS: Mapping[str, Sequence[Situation]] = {
     "charts": [partial(applies_a_profile, of=CHARTS)],
     "deploy": [applies_a_profile],
-    "sweep": [registers_again, silences_the_one_before],
+    "sweep": [registers_again, silences_the_one_before, registers_by_an_object],
 }
 """Situations that take the rights to kubeconfigs."""
 

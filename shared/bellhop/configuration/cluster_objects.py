@@ -7,14 +7,17 @@ such object.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.api.kinds import CLUSTER, DeclarationKey
 from bellhop.catalog.catalog import Catalog
 from bellhop.configuration.references import make_read_back
 from bellhop.core.gvk import GVK
+from bellhop.errors import DeniedError, StaleError
 from bellhop.installation import Installation
 from bellhop.ports.kube import Manifest
 from bellhop.registration.managed_clusters import ManagedClusters
@@ -68,13 +71,27 @@ class ClusterObjects:
         """Deregister the cluster of an object that was deleted.
 
         Raises:
+            DeniedError: the functions may not delete its kubeconfig. The record of the object says
+                so, and each resync tries again.
             StaleError: other writers keep winning.
         """
         kept = self._here.records.clusters.get(key.place)
         if kept and CONFIGURATION_UID in kept.value.annotations:
             from bellhop.configuration.clusters import ClusterAdmission  # noqa: PLC0415 - slow
 
-            ClusterAdmission(self._here).remove(key.namespace, key.name)
+            try:
+                ClusterAdmission(self._here).remove(key.namespace, key.name)
+            except DeniedError as error:
+                self._record_refusal(key, str(error))
+                raise
+
+    def _record_refusal(self, key: DeclarationKey, message: str) -> None:
+        records = self._here.records.configured
+        kept = records.get(*key)
+        if kept and kept.value.message != message:
+            with suppress(StaleError):
+                record = replace(kept.value, state="Rejected", message=message)
+                records.put(*key, record, expect=kept.token)
 
     def list_naming(self, catalog: Catalog, secret: DeclarationKey) -> Iterator[ReadBack]:
         """Yield the messages that admit the objects again which may name a Secret.

@@ -32,6 +32,7 @@ from bellhop.configuration.cluster_sources import (
     read_entries,
     request_managed,
 )
+from bellhop.configuration.kubeconfig_store import KubeconfigStore
 from bellhop.core.digest import digest as make_digest
 from bellhop.core.sveltos_annotations import APPLYSET, TAKE_OVER
 from bellhop.declarations.apply import ManifestWriter
@@ -84,7 +85,7 @@ class ClusterAdmission:
     ) -> None:
         # `held` of the writer is what one change would remove: no other change shares it.
         declare = ManifestWriter(here.records, here.catalogs, here.publisher, here.settings)
-        self._here = replace(here, declare=declare)
+        self._here = replace(here, declare=declare, secrets=KubeconfigStore(here.secrets))
         self._source = source or SveltosClusters()
         self._managed = managed or NoManagedClusters()
 
@@ -117,6 +118,7 @@ class ClusterAdmission:
         The cluster that holds the configuration stays registered, as a command registered it.
 
         Raises:
+            DeniedError: the functions may not delete its kubeconfig.
             StaleError: other writers keep winning.
         """
         key = f"{namespace}/{name}"

@@ -46,6 +46,7 @@ _OWN = (
     "Classifier",
     "ClusterHealthCheck",
     "RoleRequest",
+    "SveltosCluster",
 )
 """Kinds with a status that is written here."""
 

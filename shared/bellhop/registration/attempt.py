@@ -53,6 +53,7 @@ from bellhop.registration.removal import (
     remove_former_sender,
     remove_sender,
     store_former_credentials,
+    withdraw,
 )
 from bellhop.registration.request import (
     PATIENCE,
@@ -325,7 +326,7 @@ class RegistrationAttempt:
         """
         other = find_twin(self._here, cluster.key, self._uid)
         if other and not self._old and not self._spec.twice:
-            self._withdraw(cluster.key)
+            withdraw(self._here, cluster)
             raise second_name_error(cluster.key, other.key)
 
     def _find_entries(self) -> dict[str, str]:
@@ -348,7 +349,7 @@ class RegistrationAttempt:
         except BellhopError:
             # One that is renewed goes on as it was, and the renewals finish what was begun.
             if self._old is None:
-                self._withdraw(cluster.key)
+                withdraw(self._here, cluster)
             raise
 
     def _configure_direct(self, cluster: Cluster, token: str) -> None:
@@ -394,7 +395,3 @@ class RegistrationAttempt:
     def _leave_former(self, cluster: Cluster) -> Cluster:
         self._warnings += filter(None, [remove_former_sender(self._here, cluster)])
         return forget_abandoned(self._here, cluster.key) or cluster
-
-    def _withdraw(self, key: str) -> None:
-        self._here.secrets.delete(f"kubeconfig/{key}")
-        self._here.declare.deregister(key)

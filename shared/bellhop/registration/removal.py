@@ -6,7 +6,7 @@ The cluster need not answer: it may not exist any more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +15,14 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.clusters.installation_mark import refuse_taken
 from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.gvk import GVK
-from bellhop.errors import BellhopError, ConflictError, DeniedError, MissingError, PermanentError
+from bellhop.errors import (
+    BellhopError,
+    CloudDeniedError,
+    ConflictError,
+    DeniedError,
+    MissingError,
+    PermanentError,
+)
 from bellhop.installation import Installation
 from bellhop.ports.kube import Kube
 from bellhop.registration.forwarder_manifests import MESSAGING_NAMESPACE, NAME, NAMESPACE
@@ -161,6 +168,14 @@ def forget_abandoned(here: Installation, key: str) -> Cluster | None:
     return cluster
 
 
+def withdraw(here: Installation, cluster: Cluster) -> None:
+    """Delete the kubeconfig of a cluster, and its record."""
+    # A cluster of a cloud has no kubeconfig, and functions may not be allowed to delete any.
+    with suppress(CloudDeniedError, DeniedError) if cluster.managed else nullcontext():
+        here.secrets.delete(f"kubeconfig/{cluster.key}")
+    here.declare.deregister(cluster.key)
+
+
 class Deregistered(Struct, frozen=True):
     """The objects removed from the cluster, and a sentence on those that could not be."""
 
@@ -207,6 +222,5 @@ def deregister(
         check(now.value)
     with undisturbed():
         here.secrets.delete(f"abandoned/{key}")
-        here.secrets.delete(f"kubeconfig/{key}")
-        here.declare.deregister(key)
+        withdraw(here, cluster)
     return Deregistered(removed, left)

@@ -33,6 +33,8 @@ module "bellhop" {
   eks_clusters = ["arn:aws:eks:${var.region}:${data.aws_caller_identity.here.account_id}:cluster/*"]
   eks_roles    = ["arn:aws:iam::*:role/bellhop-clusters"]
 
+  configuration_cluster = true
+
   role_path            = "/bellhop/"
   permissions_boundary = aws_iam_policy.boundary.arn
   operators            = ["arn:aws:iam::${data.aws_caller_identity.here.account_id}:role/platform-*"]

@@ -33,6 +33,8 @@ module "bellhop" {
   gke_clusters = ["projects/${var.project}/locations/*"]
   kms_key      = local.kms_key
 
+  configuration_cluster = true
+
   ingest_allow = ["203.0.113.0/24"]
 
   event_rules = {

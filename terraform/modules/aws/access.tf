@@ -24,10 +24,11 @@ locals {
       publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
       blobs     = { "" = ["DeleteObject", "GetObject", "PutObject"] }
       # It renews registrations before the senders' credentials expire, and keeps the credentials of
-      # a former cluster of the same name. It does not create a cluster that was deregistered.
+      # a former cluster of the same name. It does not create a cluster that was deregistered. Where
+      # objects register clusters, it stores and deletes their kubeconfigs.
       secrets = {
         "abandoned/*"  = "write"
-        "kubeconfig/*" = "read"
+        "kubeconfig/*" = var.configuration_cluster ? "write" : "read"
       }
     }
     schedule = {

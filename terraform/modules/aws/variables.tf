@@ -258,6 +258,13 @@ variable "kubeconfig_store" {
   }
 }
 
+variable "configuration_cluster" {
+  description = "Whether the function sweep may store and delete kubeconfigs, which SveltosClusters of the cluster that holds the configuration need. Without it only people register clusters that have a kubeconfig."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "domain_name" {
   description = "Name by which clusters reach ingest, such as `bellhop.example.com`; null for the API's own. Its DNS record is yours: see the output `domain_target`."
   type        = string

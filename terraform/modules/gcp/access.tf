@@ -19,9 +19,13 @@ locals {
     }
     sweep = {
       publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
-      # It renews registrations before the senders' credentials expire. A write that lost the race
-      # deletes what it created.
-      secrets = { "" = "write_secrets" }
+      # It renews registrations before the senders' credentials expire, and keeps the credentials of
+      # a former cluster of the same name. Where objects register clusters, it stores and deletes their
+      # kubeconfigs. A write that lost the race deletes what it created.
+      secrets = {
+        abandoned  = "write_secrets"
+        kubeconfig = var.configuration_cluster ? "write_secrets" : "read_secrets"
+      }
     }
     # It publishes delayed messages of all queues, and reads the dead letters of Pub/Sub.
     schedule = {
@@ -70,8 +74,8 @@ locals {
   }
 
   opening = merge(concat(
-    [for stage, each in local.rights : { for start, role in each.secrets : stage => { start = start, role = role } }],
-    [for who in local.operators : { (who) = { start = "", role = "write_secrets" } }],
+    [for stage, each in local.rights : { for start, role in each.secrets : join("-", compact([stage, trimprefix(start, "kubeconfig")])) => { who = stage, start = start, role = role } }],
+    [for who in local.operators : { (who) = { who = who, start = "", role = "write_secrets" } }],
   )...)
 
   # Ingest reads the blobs of ingest policies, and writes those of observations.
@@ -150,7 +154,7 @@ resource "google_project_iam_member" "secrets" {
 
   project = local.project
   role    = google_project_iam_custom_role.this[each.value.role].name
-  member  = local.members[each.key]
+  member  = local.members[each.value.who]
 
   condition {
     title      = "${var.name}-secrets"

@@ -147,6 +147,13 @@ variable "gke_clusters" {
   }
 }
 
+variable "configuration_cluster" {
+  description = "Whether the function sweep may store and delete kubeconfigs, which SveltosClusters of the cluster that holds the configuration need. Without it only people register clusters that have a kubeconfig."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "operators" {
   description = "Principals who may run all commands, such as `group:NAME@DOMAIN`: they are granted what is this installation's, by its names."
   type        = set(string)

@@ -629,6 +629,11 @@ run "seals_with_a_key_of_yours_and_takes_a_restored_table" {
   }
 
   assert {
+    condition     = local.rights.sweep.secrets == { "abandoned/*" = "write", "kubeconfig/*" = "read" }
+    error_message = "No function stores the kubeconfig of a cluster."
+  }
+
+  assert {
     condition     = toset(flatten(local.kubeconfigs_statements[*].Resource)) == toset([local.kubeconfigs, "${local.kubeconfigs}/*"])
     error_message = "People have no right to other parameters."
   }

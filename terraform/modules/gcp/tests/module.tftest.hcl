@@ -258,7 +258,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = local.opening["charts"] == { start = "kubeconfig", role = "read_secrets" } && contains(keys(google_project_iam_member.records), "charts") && contains(keys(google_storage_bucket_iam_member.blobs), "charts") && contains(keys(google_secret_manager_secret_iam_member.key), "charts-sealing")
+    condition     = local.opening["charts"] == { who = "charts", start = "kubeconfig", role = "read_secrets" } && contains(keys(google_project_iam_member.records), "charts") && contains(keys(google_storage_bucket_iam_member.blobs), "charts") && contains(keys(google_secret_manager_secret_iam_member.key), "charts-sealing")
     error_message = "It has the rights by which deploy applies a profile."
   }
 }
@@ -382,6 +382,13 @@ run "follows_what_is_said" {
     kms_key            = "projects/acme/locations/europe-west1/keyRings/ring/cryptoKeys/key"
     ingest_allow       = ["203.0.113.0/24"]
     log_retention_days = 90
+
+    configuration_cluster = true
+  }
+
+  assert {
+    condition     = { for each in ["sweep", "sweep-abandoned"] : local.opening[each].start => local.opening[each].role } == { abandoned = "write_secrets", kubeconfig = "write_secrets" }
+    error_message = "Sweep may store and delete the kubeconfigs of clusters that objects register."
   }
 
   assert {
