@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import cache
 
 from bellhop.catalog.cache import Catalogs
+from bellhop.configuration.write_limiter import LimitedAccess, WriteLimiter
 from bellhop.logs import Log
 from bellhop.ports.kube import Access
 from bellhop.runtime.handlers import Handler
@@ -28,6 +29,7 @@ def make_status_handler(
     pause: timedelta,
 ) -> Handler:
     """Return the handler of `WriteStatus`; what it needs is loaded by the first message."""
+    limiter = WriteLimiter()
 
     @cache
     def make_writer() -> Handler:
@@ -39,7 +41,7 @@ def make_status_handler(
             return writer.read_own(found.value) if found else None
 
         here = InstallationView(records=records, catalogs=catalogs)
-        given = here, access, find_cluster, find_object, log
+        given = here, LimitedAccess(access, limiter), find_cluster, find_object, log
         sorts = frozenset(settings.mirrors.split(","))
         return writer.StatusMirrorWriter(*given, pause=pause, sorts=sorts).handle
 
@@ -49,6 +51,7 @@ def make_status_handler(
         return found if found and found.configuration == "on" else None
 
     def handle(message: WriteStatus) -> None:
+        limiter.admit(message.work)
         make_writer()(message)
 
     return handle
