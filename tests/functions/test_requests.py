@@ -10,7 +10,15 @@ import pytest
 from bellhop.state.messages import INBOXES
 from infra.lab.cluster import Cluster
 from tests.benchmarks.clouds.aws_play import AwsPlay
-from tests.benchmarks.clouds.bill import COUNTS, PAGE, Count, counted, fill, tables
+from tests.benchmarks.clouds.bill import (
+    CONFIGURATION_CHANGE,
+    COUNTS,
+    PAGE,
+    Count,
+    counted,
+    fill,
+    tables,
+)
 from tests.benchmarks.clouds.gcp_play import GooglePlay, carried
 from tests.benchmarks.clouds.module import AWS, GOOGLE, Module
 from tests.benchmarks.clouds.play import Play, measure
@@ -26,6 +34,7 @@ KEPT = (
     "a tick",
     "an hour's house-keeping",
     "an object goes, 1 destination",
+    CONFIGURATION_CHANGE,
 )
 
 

@@ -13,6 +13,7 @@ from tests.benchmarks.clouds.bill import (
     Count,
     Counts,
     Price,
+    configuration,
     whole,
 )
 from tests.benchmarks.clouds.module import AWS
@@ -145,11 +146,12 @@ class AwsBill:
             "or its kubeconfig in Parameter Store, up to 8 KB": PARAMETER.of(1),
         }
 
-    def extras(self) -> dict[str, float]:
+    def extras(self, counts: Counts) -> dict[str, float]:
         """Return what costs more where something happens, or a network is named."""
         endpoints = ", ".join(AWS.endpoints)
         many = len(AWS.endpoints) * ZONES
         return {
+            **configuration(self.costs, counts),
             f"where events happen: {len(UNITS)} metrics": METRIC.of(len(UNITS)),
             "with a `network`: a NAT gateway in one zone": NAT.of(HOURS),
             f"or endpoints in {ZONES} zones: {endpoints}": ENDPOINT.of(HOURS * many),

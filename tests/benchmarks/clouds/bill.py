@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,6 +29,11 @@ CALLS = 2
 
 APPLIES = "deploy"
 """The function that makes those calls."""
+
+CONFIGURATION_RESYNC = "a resync of the configuration cluster"
+CONFIGURATION_CHANGE = "a change in the configuration cluster"
+CHANGES = 1_000 * HOURS / 24
+"""Of a month with a thousand a day."""
 
 TICKS = HOURS * 60
 RESYNCS = HOURS * 12
@@ -81,6 +86,20 @@ class Count:
         return asked + (self.applied * CALLS * CALL if stage == APPLIES else 0)
 
 
+def configuration(
+    costs: Callable[[Count], Mapping[str, float]], counts: Counts
+) -> dict[str, float]:
+    """Return what a configuration cluster costs a month beside a cluster that holds none."""
+    resync, usual, change = (
+        sum(costs(counts[name]).values())
+        for name in (CONFIGURATION_RESYNC, "a resync", CONFIGURATION_CHANGE)
+    )
+    return {
+        "where a cluster holds the configuration: its resyncs": (resync - usual) * RESYNCS,
+        "and 1,000 changes a day in it": change * CHANGES,
+    }
+
+
 class Bill(Protocol):
     """One cloud's prices, and what of the counts they are for."""
 
@@ -108,7 +127,7 @@ class Bill(Protocol):
         """Return what each cluster costs by choice, in place of a part of it."""
         ...
 
-    def extras(self) -> dict[str, float]:
+    def extras(self, counts: Counts) -> dict[str, float]:
         """Return what costs more a month where it is asked for, or where something happens."""
         ...
 
@@ -156,7 +175,7 @@ def _idle(bill: Bill, counts: Counts) -> str:
     fixed, one = sum(house.values()), sum(each.values())
     rows.append(["**together**", f"**{_usd(fixed)}**", f"**{_usd(one)}**"])
     rows += [[name, "", _usd(usd)] for name, usd in bill.choices().items()]
-    rows += [[name, _usd(usd), ""] for name, usd in bill.extras().items()]
+    rows += [[name, _usd(usd), ""] for name, usd in bill.extras(counts).items()]
     rows.append(["a small management cluster, with nothing on it", _usd(bill.management()), ""])
     return _table(["A month in which nothing happens", "Installation", "Each cluster"], rows)
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from tests.benchmarks.clouds.bill import HOURS, MILLION, RESYNCS, TICKS, Count, Counts, Price, whole
+from tests.benchmarks.clouds.bill import (
+    HOURS,
+    MILLION,
+    RESYNCS,
+    TICKS,
+    Count,
+    Counts,
+    Price,
+    configuration,
+    whole,
+)
 from tests.benchmarks.clouds.module import GOOGLE
 
 GIB = 2**30
@@ -104,9 +114,9 @@ class GoogleBill:
         """Return what each cluster costs by choice: there is none."""
         return {}
 
-    def extras(self) -> dict[str, float]:
-        """Return what costs more: nothing, since a network of Google's costs what passes."""
-        return {}
+    def extras(self, counts: Counts) -> dict[str, float]:
+        """Return what costs more; a network of Google's costs what passes."""
+        return configuration(self.costs, counts)
 
     def management(self) -> float:
         """Return what a small management cluster costs a month."""

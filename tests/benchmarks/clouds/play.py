@@ -6,7 +6,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -16,9 +16,19 @@ from bellhop.core.gvk import ObjectKey
 from bellhop.state.cluster import Cluster
 from bellhop.state.messages import CollectGarbage, Resync
 from infra.demo.user import User as Someone
-from tests.benchmarks.clouds.bill import Count
+from tests.benchmarks.clouds.bill import CONFIGURATION_CHANGE, CONFIGURATION_RESYNC, Count
 from tests.fakes.fleet import service
-from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
+from tests.functions.hub import Hub
 from tests.functions.owner import Owner
 
 SOURCE = "origin"
@@ -27,6 +37,10 @@ Spent = defaultdict[str, Counter[str]]
 """What each stage asked for, by `service:operation`, with its invocations and its microseconds."""
 
 _LONGEST = 1200.0
+
+_CHANGE_APPLIES = 4
+"""Objects of a change in the configuration cluster for which it is waited: one that is deployed, a
+summary, the status of the profile, and the list of what the cluster has."""
 
 
 class Play(ABC):
@@ -213,7 +227,23 @@ def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> di
         found["an object goes, 1 destination"] = play.count(
             "ingest", lambda: play.send_deletion(going), applied=1
         )
+        found |= _measure_configuration(play, stack, kubeconfig)
     return found
+
+
+def _measure_configuration(
+    play: Play, stack: ExitStack, kubeconfig: Mapping[str, Any]
+) -> Iterator[tuple[str, Count]]:
+    """Count a change of what a ClusterProfile deploys, and a resync, of a configuration cluster."""
+    hub = Hub(kubeconfig, play.user, lambda _, body: play.send(body), SOURCE, env="production")
+    stack.callback(hub.close)
+    yield CONFIGURATION_RESYNC, _again(play, play.resync)
+    hub.apply(profile("clusterSelector: {matchLabels: {of-1: 'yes'}}"))
+    for number in range(2):
+        # The first one makes everything warm.
+        text = holder("own", config("configured", f"number: '{number}'"))
+        counted = play.count("ingest", lambda text=text: hub.apply(text), applied=_CHANGE_APPLIES)
+    yield CONFIGURATION_CHANGE, counted
 
 
 def _again(play: Play, step: Callable[[], None]) -> Count:
