@@ -80,7 +80,7 @@ class Settings(Struct, frozen=True):
     mirrors: str = "status,summaries,reports,generated"
     """The parts that are written into the cluster of the configuration, with commas between: the
     status of its objects, ClusterSummaries with ClusterConfigurations, reports, and the
-    ClusterProfiles that triggers generate. Nothing if empty."""
+    ClusterProfiles, ConfigMaps and Secrets that triggers generate. Nothing if empty."""
 
     forwarder_image: str = ""
     """The image of the forwarder for clusters that SveltosClusters register, such as

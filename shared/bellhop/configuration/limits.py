@@ -15,6 +15,21 @@ _NOTE = 64
 TRUNCATED = "bellhop.dev/truncated"
 """Annotation of an object of which a list is cut: how many items of how many it has."""
 
+OMITTED = "bellhop.dev/omitted"
+"""Annotation of an object that is written without its data: the reason."""
+
+
+def omit_data(manifest: Manifest, reason: str = "", most: int = MOST_BYTES) -> Manifest:
+    """Return a ConfigMap or Secret without its data, if there is a reason, or it is too large."""
+    size = _measure(manifest)
+    if not reason and size <= most:
+        return manifest
+    metadata = manifest["metadata"]
+    why = reason or f"it has {size:,} bytes, and an object at most {most:,}"
+    annotations = {**(metadata.get("annotations") or {}), OMITTED: why}
+    bare = {name: value for name, value in manifest.items() if name != "data"}
+    return {**bare, "metadata": {**metadata, "annotations": annotations}}
+
 
 def truncate(manifest: Manifest, most: int = MOST_BYTES) -> Manifest:
     """Return an object of at most `most` bytes: its largest list is cut until it fits.

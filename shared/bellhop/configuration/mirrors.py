@@ -1,7 +1,8 @@
 """Mirrors: the objects that Bellhop writes beside those of users, computed from records.
 
     of a profile           its ClusterSummaries, and ClusterReports of dry runs; a generated one
-                           is a ClusterProfile as well
+                           is a ClusterProfile as well, with the ConfigMaps and Secrets
+                           that were generated for it
     of an EventTrigger     the same of all profiles that it generated
     of an EventSource      EventReports
     of a HealthCheck       HealthCheckReports
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bellhop.configuration.contents import make_configuration
+from bellhop.configuration.generated_objects import list_generated, refer_to_instances
 from bellhop.configuration.limits import truncate
 from bellhop.configuration.names import make_labels
 from bellhop.configuration.profiles import (
@@ -81,34 +83,38 @@ def list_mirrors(
 def list_of_profile(
     here: InstallationView, which: Place, cluster: str = "", owner_uid: str = ""
 ) -> Iterator[Manifest]:
-    """Yield the mirrors of a profile by its identity, a generated one itself first.
+    """Yield the mirrors of a profile by its identity.
 
-    They are not cut to the limit of their size.
+    Of a generated one, first the objects that it names, and itself. Lists are not cut.
     """
     found = read_in_force(here, which)
     if found is None:
         return
     if generated := make_generated(here, which, found):
+        yield from list_generated(found.deployed.status.profile, found.source)
         yield generated
     if generated or not which.trigger:
         yield from list_in_clusters(here, found, cluster, owner_uid)
 
 
 class InForce(NamedTuple):
-    """A profile with its contents, and its manifest in force."""
+    """A profile with its contents, its manifest in force, and the source that it is of."""
 
     deployed: Deployed
     manifest: Mapping[str, Any]
+    source: str = ""
 
 
 def make_generated(here: InstallationView, which: Place, found: InForce) -> Manifest | None:
     """Return a generated profile as a ClusterProfile with its status.
 
-    None of a user's own, and of one that was never rendered, or of which nothing is left.
+    None of a user's own, and of one that was never rendered, or of which nothing is left. One with
+    texts that are no objects was rendered.
     """
     profile = found.deployed.status.profile
     made = make_profile_status(here, which)
-    if not which.trigger or made is None or not (profile.digest or profile.leaves):
+    there = profile.digest or profile.leaves or profile.generated
+    if not which.trigger or made is None or not there:
         return None
     metadata = found.manifest["metadata"]
     status, state = made
@@ -161,7 +167,9 @@ def read_in_force(here: InstallationView, which: Place) -> InForce | None:
         written = here.records.manifests.get(profile_kind(profile.name), namespace, name)
         if written and written.value["apiVersion"] == API_VERSION:
             return InForce(deployed, written.value)
-    return InForce(deployed, profile_manifests.manifest(profile, _find_source(here, which)))
+    source = _find_source(here, which)
+    shown = refer_to_instances(profile)
+    return InForce(deployed, profile_manifests.manifest(shown, source), source)
 
 
 def _find_source(here: InstallationView, which: Place) -> str:

@@ -76,6 +76,11 @@ class WrittenObject(Struct, frozen=True):
     conditions: str = ""
     """Of a status, as JSON: the times of conditions that stay the same are kept."""
 
+    @property
+    def leaves(self) -> bool:
+        """Return whether it is being deleted: a new one has no UID before it is written."""
+        return bool(self.uid) and not self.digest
+
 
 class WrittenObjects(Table[WrittenObject, str, str]):
     """Written objects, by the object of which they are and their place.

@@ -4,6 +4,9 @@
                                         else ─► record, if it is new ─► object, status ─► digest
                                         recorded, and computed no more ─► deleted ─► record deleted
 
+The objects that a generated profile names are written before it, and deleted when it is gone: an
+object that somebody's finalizer keeps is looked at again.
+
 A new mirror is recorded before it is written, so that it is found and deleted though the writer
 died; its digest is recorded after the write: after a death the same is written again. An object
 that the API server refuses is reported in the log, and written again with the next change.
@@ -13,13 +16,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bellhop.configuration.conditions import State, stall
 from bellhop.configuration.definitions import DEFINITIONS
+from bellhop.configuration.generated_objects import list_generated
 from bellhop.configuration.limits import TRUNCATED, truncate
+from bellhop.configuration.mirror_objects import (
+    MirrorObjects,
+    is_holder,
+    make_place,
+    remove,
+)
 from bellhop.configuration.mirrors import (
     list_in_clusters,
     list_mirrors,
@@ -30,22 +39,22 @@ from bellhop.configuration.profiles import own_place
 from bellhop.configuration.records import OUTAGE, ConfiguredObject, WrittenObject
 from bellhop.configuration.status import make_status
 from bellhop.core.digest import digest
-from bellhop.core.gvk import GVK, ObjectKey
-from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.core.gvk import ObjectKey
+from bellhop.errors import PermanentError, StaleError, TemporaryError
 from bellhop.installation import InstallationView
 from bellhop.logs import Log
 from bellhop.ports.kube import Access, Kube, Manifest
-from bellhop.ports.store import ABSENT
 from bellhop.profiles.records import Place
-from bellhop.rendering.origin_labels import is_generated
 from bellhop.state.cluster import Cluster
 from bellhop.state.messages import WriteStatus
 from bellhop.state.records import Records
 
 _API_VERSIONS = {each.kind: each.api_version for each in DEFINITIONS}
-_NAMESPACE = GVK("", "v1", "Namespace")
 _STATUS = "status"
 _PROFILES = frozenset({"ClusterProfile", "Profile"})
+_SHORTEST, _LONGEST = timedelta(seconds=2), timedelta(minutes=1)
+"""The pauses between two looks at an object that is being deleted."""
+
 _SORTS: Mapping[str, str] = {
     "ClusterSummary": "summaries",
     "ClusterConfiguration": "summaries",
@@ -54,6 +63,8 @@ _SORTS: Mapping[str, str] = {
     "HealthCheckReport": "reports",
     "ClassifierReport": "reports",
     "ClusterProfile": "generated",
+    "ConfigMap": "generated",
+    "Secret": "generated",
 }
 """The sort of each kind of mirror, as `BELLHOP_MIRRORS` names it."""
 
@@ -99,6 +110,7 @@ class StatusMirrorWriter:
     ) -> None:
         self._here = here
         self._written = here.records.written
+        self._mirrors = MirrorObjects(here.records, self._report)
         self._access = access
         self._find_cluster = find_cluster
         self._find_object = find_object
@@ -206,12 +218,29 @@ class StatusMirrorWriter:
         former: Mapping[str, WrittenObject],
     ) -> None:
         left = {each for each in former if each != _STATUS}
+        waits = False
         for manifest in self._list(message, own, left):
             if _SORTS[manifest["kind"]] in self._sorts:
-                left.discard(_place(manifest))
-                self._write(kube, _owner(message), truncate(manifest))
-        for place in sorted(left):
-            self._delete(kube, _owner(message), place, former[place].uid)
+                left.discard(make_place(manifest))
+                waits |= not self._mirrors.write(kube, _owner(message), truncate(manifest))
+        named = {each for each in left if is_holder(each)}
+        for places in (left - named, named):
+            if not waits:
+                gone = [
+                    self._mirrors.delete(kube, _owner(message), each, former[each])
+                    for each in sorted(places)
+                ]
+                waits = not all(gone)
+        if waits:
+            self._look_again(message, former)
+
+    def _look_again(self, message: WriteStatus, former: Mapping[str, WrittenObject]) -> None:
+        """Repeat a message later: after half of the time that the deletion took so far."""
+        now = self._now()
+        since = min((each.at for each in former.values() if each.leaves), default=now)
+        pause = min(max(abs(now - since) / 2, _SHORTEST), _LONGEST)
+        name = f"written/{_owner(message)}/{message.cluster}"
+        self._here.records.timers.set(name, now + pause, message.message().body)
 
     def _list(
         self, message: WriteStatus, own: OwnObject | None, left: set[str]
@@ -234,9 +263,14 @@ class StatusMirrorWriter:
             generated = make_generated(here, which, found)
             if generated is None:
                 return
-            place = _owner(message), _place(generated)
+            profile = found.deployed.status.profile
+            if profile.leaves and not profile.digest:
+                # It is deleted before what it names.
+                left.difference_update([each for each in left if is_holder(each)])
+            place = _owner(message), make_place(generated)
             kept = self._written.get(*place)
             if not (message.cluster and kept and kept.value.uid):
+                yield from list_generated(profile, found.source)
                 yield generated
             kept = self._written.get(*place)
             uid = kept.value.uid if kept else ""
@@ -245,43 +279,6 @@ class StatusMirrorWriter:
             return
         there = set(found.deployed.clusters)
         left.difference_update([each for each in left if _cluster_of(each) in there])
-
-    def _write(self, kube: Kube, owner: str, manifest: Manifest) -> None:
-        place, mark = _place(manifest), digest(manifest)
-        kept = self._written.get(owner, place)
-        if kept and kept.value.digest == mark:
-            return
-        if kept is None:
-            with suppress(StaleError):
-                self._written.put(owner, place, WrittenObject("", "", self._now()), expect=ABSENT)
-        try:
-            uid = self._apply(kube, manifest)
-            kube.apply_status(manifest, uid=uid)
-        except StaleError as error:
-            raise TemporaryError(str(error)) from error
-        except PermanentError as error:
-            self._report(ObjectKey.of(manifest), error)
-            return
-        self._written.put(owner, place, WrittenObject(mark, uid, self._now()))
-
-    def _apply(self, kube: Kube, manifest: Manifest) -> str:
-        """Apply a mirror, and create its namespace if it is missing; return its UID."""
-        try:
-            return str(kube.apply(manifest)["metadata"]["uid"])
-        except MissingError:
-            namespace = manifest["metadata"].get("namespace", "")
-            if not namespace or kube.get(_NAMESPACE, "", namespace):
-                raise
-        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-        return str(kube.apply(manifest)["metadata"]["uid"])
-
-    def _delete(self, kube: Kube, owner: str, place: str, uid: str) -> None:
-        try:
-            _remove(kube, place, uid)
-        except PermanentError as error:
-            self._report(_read_key(place), error)
-            return
-        self._written.delete(owner, place)
 
     def _report(self, key: ObjectKey, error: PermanentError) -> None:
         self._log.warning("Cannot write an object", object=str(key), error=str(error))
@@ -299,25 +296,8 @@ def delete_written(records: Records, kube: Kube, messages: Iterable[WriteStatus]
     for owner in dict.fromkeys(map(_owner, messages)):
         for place, kept in list(records.written.rows(owner)):
             if place != _STATUS:
-                _remove(kube, place, kept.value.uid)
+                remove(kube, place, kept.value.uid)
             records.written.delete(owner, place)
-
-
-def _remove(kube: Kube, place: str, uid: str) -> None:
-    """Delete a mirror; without a uid, its writer died before it recorded the write."""
-    key = _read_key(place)
-    # Somebody may have deleted it, or made another of its name.
-    with suppress(StaleError, MissingError):
-        found = None if uid else kube.get(*key)
-        if found and _is_mirror(found):
-            uid = found["metadata"]["uid"]
-        if uid:
-            kube.remove(*key, uid=uid)
-
-
-def _is_mirror(found: Manifest) -> bool:
-    """Return whether an object is no user's: ClusterProfiles are written by both."""
-    return found["kind"] not in _PROFILES or is_generated(found["metadata"])
 
 
 def _owner(message: WriteStatus) -> str:
@@ -333,17 +313,6 @@ def _name(message: WriteStatus) -> Manifest:
         "kind": message.kind,
         "metadata": {"name": message.name, **namespace},
     }
-
-
-def _place(manifest: Manifest) -> str:
-    """Return the place of a mirror's record: the cluster that it is of, and its key."""
-    spec = manifest.get("spec") or {}
-    of = f"{spec.get('clusterNamespace', '')}/{spec.get('clusterName', '')}"
-    return f"{of}/{ObjectKey.of(manifest)}"
-
-
-def _read_key(place: str) -> ObjectKey:
-    return ObjectKey.parse(place.split("/", 2)[2])
 
 
 def _cluster_of(place: str) -> str:

@@ -134,7 +134,10 @@ def merge_draft(old: Profile | None, draft: Profile) -> Profile:
     if not stays:
         return draft
     title = old.title if draft.error else draft.title
-    return replace(draft, pinned=old.pinned, title=title, **held_fields(old))
+    held = held_fields(old)
+    if not old.digest:
+        del held["generated"]
+    return replace(draft, pinned=old.pinned, title=title, **held)
 
 
 def name_leaving(old: Profile | None, new: Profile) -> Profile:

@@ -27,6 +27,7 @@ from bellhop.profiles.writer import Found, Writer
 from bellhop.rendering.cloud_event_actions import CREATE, Matched
 from bellhop.rendering.generator import Generator, draft_profile
 from bellhop.rendering.inputs import Inputs
+from bellhop.rendering.manifests import NotObjectsError
 from bellhop.settings import Settings
 from bellhop.state.concurrency import until_settled
 from bellhop.state.delays import Debounce
@@ -271,7 +272,10 @@ class Instantiation:
         except PermanentError as error:
             if trigger.destination_cluster and found:
                 draft = replace(draft, destinations=found.value.matched)
-            return fail_draft(draft, error)
+            failed = fail_draft(draft, error)
+            if isinstance(error, NotObjectsError):
+                return replace(failed, generated=maker.render_instances(draft, matched))
+            return failed
         goes = catalog.destinations(trigger, draft.cluster, made.named)
         draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)
         draft = replace(draft, recipe=inputs.noted, title=made.title, jobs=made.jobs)

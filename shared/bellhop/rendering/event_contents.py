@@ -62,7 +62,10 @@ def contents(
                 f"cannot render {template.name}", secret=template.secret
             ):
                 made = _content(template, due, fields)
-            found.append(replace(made, ref=str(ref), entry=entry, how=how))
+            instantiated = due.now and not isinstance(holder, Files)
+            found.append(
+                replace(made, ref=str(ref), entry=entry, how=how, instantiated=instantiated)
+            )
     return tuple(found)
 
 

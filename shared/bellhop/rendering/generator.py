@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -13,14 +13,14 @@ from bellhop.api.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.api.policy_ref import GeneratorRef
 from bellhop.catalog.catalog import Catalog, cluster_object
 from bellhop.core.gvk import ObjectKey
-from bellhop.core.identity import GENERATED_NAMESPACE, profile_name
+from bellhop.core.identity import GENERATED_NAMESPACE, instance_name, profile_name
 from bellhop.core.names import name_problem
 from bellhop.errors import DeniedError, InvalidError, MissingError, PermanentError
 from bellhop.gotemplate import Limits
 from bellhop.rendering.allow_limits import refuse_rendered
 from bellhop.rendering.check_jobs import job_contents
 from bellhop.rendering.cloud_event_actions import Matched
-from bellhop.rendering.event_contents import contents, generated_instance, written
+from bellhop.rendering.event_contents import contents, generated_instance, instance, written
 from bellhop.rendering.event_fields import Fields, destination, resolve, variables
 from bellhop.rendering.inputs import Find, Ref
 from bellhop.rendering.origin_labels import GENERATED, instance_labels
@@ -106,9 +106,7 @@ class Generator(Struct, frozen=True):
         """
         trigger, namespace = self.trigger, self.cluster.namespace
         _refuse_other_accounts(trigger, self.source)
-        collect = self.source.collect_resources
-        root = variables(trigger, cluster_object(self.cluster), matched, collect=collect)
-        fields = Fields(root, self.limits, trigger.annotations, quoting=self.quoting)
+        fields = self._make_fields(matched)
         goes = trigger.destination_cluster
         named = destination(goes, fields, namespace=namespace) if goes else ""
         title = _title(trigger, fields)
@@ -127,6 +125,30 @@ class Generator(Struct, frozen=True):
         reads = tuple(self._readings(fields, find))
         jobs = job_contents(trigger.checks, find, fields) if trigger.checks else {}
         return Generation(fields, refs, made, named, generated, reads, title, jobs)
+
+    def render_instances(self, draft: Profile, matched: Matched) -> tuple[dict[str, Any], ...]:
+        """Return the instances of what policyRefs name, also of texts that are no objects.
+
+        None if there is another mistake as well.
+        """
+        with suppress(PermanentError):
+            return tuple(self._instances(draft, self._make_fields(matched)))
+        return ()
+
+    def _instances(self, draft: Profile, fields: Fields) -> Iterator[dict[str, Any]]:
+        trigger, namespace = self.trigger, self.cluster.namespace
+        for ref in dict.fromkeys(resolve(trigger.policy_refs, fields, namespace=namespace)):
+            holder = self.find(ref)
+            if holder and instance(ref, holder, fields, always=trigger.era_always_renders):
+                name = instance_name(draft.name, str(ref))
+                own = Ref(ref.kind, GENERATED_NAMESPACE, name, optional=False)
+                labels = instance_labels(draft, self.source.name, ref.namespace, ref.name)
+                yield written(own, holder, generated_instance(ref, holder, fields), labels)
+
+    def _make_fields(self, matched: Matched) -> Fields:
+        cluster, collect = cluster_object(self.cluster), self.source.collect_resources
+        root = variables(self.trigger, cluster, matched, collect=collect)
+        return Fields(root, self.limits, self.trigger.annotations, quoting=self.quoting)
 
     def _held_patches(self, fields: Fields, find: Find) -> Iterator[PatchText]:
         """Yield the patches that `patchesFrom` names, which may be what a generator wrote.

@@ -29,6 +29,10 @@ _MAY_DECLARE = re.compile(r"projectsveltos\.io/v1")
 _Explain = Callable[[int], str]
 
 
+class NotObjectsError(InvalidError):
+    """A text is not YAML, or a document of it is not a Kubernetes object."""
+
+
 class Text(Protocol):
     """A template or a script that writes manifests; what is `secret` is not quoted."""
 
@@ -57,7 +61,7 @@ def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dic
     Lists are taken apart. Empty documents are skipped. A `secret` text is not quoted.
 
     Raises:
-        InvalidError: the text is not YAML, or a document is not a Kubernetes object.
+        NotObjectsError: the text is not YAML, or a document is not a Kubernetes object.
     """
     lines = [] if secret else text.splitlines()
 
@@ -123,7 +127,7 @@ def render_manifests(
     Raises:
         TemplateError: the template fails.
         ScriptError: the script fails.
-        InvalidError: what it wrote is not YAML, or not Kubernetes objects.
+        NotObjectsError: what it wrote is not YAML, or not Kubernetes objects.
     """
     text = template.render(variables, limits)
 
@@ -153,10 +157,10 @@ def _quoted(words: str, lines: list[str], line: int, *, mark: str = ";") -> str:
 def _read(
     text: str, source: str, line_word: str, explain: _Explain, *, secret: bool
 ) -> tuple[dict[str, Any], ...]:
-    def refuse(sentence: str, line: int) -> InvalidError:
+    def refuse(sentence: str, line: int) -> NotObjectsError:
         where = f"{source}, {line_word} {line}" if line else source
         shown = f"; {LOCALLY}" if secret else ""
-        return InvalidError(f"{sentence}{explain(line)}{shown}", where=where)
+        return NotObjectsError(f"{sentence}{explain(line)}{shown}", where=where)
 
     try:
         documents = read_documents(text, source=source, bounds=BOUNDS, repeats=True)

@@ -245,6 +245,8 @@ class Content(Struct, frozen=True):
     kustomization: Kustomization | None = None
     files: FileRef | None = None
     """Files that are read when it is deployed."""
+    instantiated: bool = False
+    """Rendered for an event: Sveltos keeps a ConfigMap or Secret of its own with the result."""
 
     @property
     def feature(self) -> FeatureName:

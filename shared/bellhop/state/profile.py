@@ -158,7 +158,10 @@ class Profile(AddonPolicy, frozen=True):
     paused: bool = False
     """Nothing is applied, corrected or withdrawn."""
     generated: tuple[Mapping[str, Any], ...] = ()
-    """The ConfigMaps and Secrets of its trigger's generators, which live as long as it does."""
+    """The ConfigMaps and Secrets of its trigger's generators, which live as long as it does.
+
+    Of one that has never had contents: what it refers to, with texts that are no objects.
+    """
     reads: tuple[Reading, ...] = ()
     """The objects that its templates read each time that it is rendered for a cluster."""
     checked: tuple[When, ...] = ()

@@ -13,7 +13,7 @@ import yaml
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.configuration.definitions import DEFINITIONS, make_definitions
 from bellhop.configuration.installer import CRD
-from bellhop.configuration.rights import make_role
+from bellhop.configuration.rights import make_roles
 from bellhop.core.gvk import GVK
 from bellhop.installation import Installation
 from bellhop.registration.forwarder_manifests import CONFIGURATION, NAME
@@ -50,7 +50,8 @@ def shown(bellhop: Bellhop) -> Callable[[str], list[str]]:
 
 def test_prints_the_role(bellhop: Bellhop) -> None:
     """It takes no cluster."""
-    assert yaml.safe_load(bellhop("install", "crds", "--print-role").stdout) == make_role()
+    printed = bellhop("install", "crds", "--print-role").stdout
+    assert list(yaml.safe_load_all(printed)) == make_roles()
     assert bellhop("install", "crds", KEY, "--print-role").exit_code == 2
 
 
@@ -64,8 +65,10 @@ def test_names_each_right_that_the_printed_role_would_grant(
     shown: Callable[[], list[str]],
 ) -> None:
     """The role is enough to set the cluster; without a part of it the lacking verbs are listed."""
-    role = make_role()
+    namespace, role, inner = make_roles()
     path = limited(kube, source_cluster, tmp_path, role["rules"])
+    for each in (namespace, inner, _bind(inner)):
+        kube.apply(each)
     done = register("--no-forwarder", path=path)
     assert done.exit_code == 0, done.output
     eventually(
@@ -76,13 +79,31 @@ def test_names_each_right_that_the_printed_role_would_grant(
     eventually(shown, lambda: shown() == [ALL_THERE])
 
     limited(kube, source_cluster, tmp_path, _reduce(role))
+    kube.remove(GVK.of(inner), "projectsveltos", inner["metadata"]["name"])
     expected = {
+        "its credentials may not create, patch or delete configmaps in namespace 'projectsveltos'",
+        "its credentials may not create, patch or delete secrets in namespace 'projectsveltos'",
         "its credentials may not list secrets",
         "its credentials may not create or delete clustersummaries.config.projectsveltos.io",
         "its credentials may not patch eventtriggers.lib.projectsveltos.io/status",
         "its credentials may not update sets.lib.projectsveltos.io/finalizers",
     }
     eventually(shown, lambda: set(shown()) == expected)
+
+
+def _bind(role: Role) -> Role:
+    """Return the binding of a Role to the account of the kubeconfig."""
+    return {
+        "apiVersion": role["apiVersion"],
+        "kind": "RoleBinding",
+        "metadata": role["metadata"],
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "Role",
+            "name": role["metadata"]["name"],
+        },
+        "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": "limited"}],
+    }
 
 
 def _reduce(role: Role) -> list[Role]:

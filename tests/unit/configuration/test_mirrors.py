@@ -228,12 +228,12 @@ def test_a_generated_profile_is_a_cluster_profile(fleet: Fleet, east: FakeKube) 
     fleet.pump()
 
     of_trigger = mirrors(fleet, "EventTrigger", "made")
-    name = of_trigger[0]["metadata"]["name"]
+    name = of_trigger[1]["metadata"]["name"]
     of_name = mirrors(fleet, "ClusterProfile", name)
 
     assert of_trigger == of_name
-    assert kinds(of_name) == ["ClusterProfile", "ClusterSummary"]
-    made, summary = of_name
+    assert kinds(of_name) == ["ConfigMap", "ClusterProfile", "ClusterSummary"]
+    _, made, summary = of_name
     labels = made["metadata"]["labels"]
     assert labels["eventtrigger.lib.projectsveltos.io/eventtriggername"] == "made"
     assert made["spec"]["clusterRefs"][0]["name"] == "east"
@@ -249,7 +249,7 @@ def test_a_name_from_a_format_is_the_name_of_the_object(fleet: Fleet, east: Fake
     fleet.write("east", service("a"))
     fleet.pump()
 
-    made, summary = mirrors(fleet, "ClusterProfile", "for-a")
+    _, made, summary = mirrors(fleet, "ClusterProfile", "for-a")
 
     assert made["metadata"]["name"] == "for-a"
     assert summary["metadata"]["name"] == "for-a-sveltos-east"
@@ -271,7 +271,8 @@ def test_a_profile_that_cannot_be_rendered_is_in_the_report(fleet: Fleet, east: 
 
     [report] = mirrors(fleet, "EventSource", "watched")
     assert "failureMessage" not in report["status"]
-    assert kinds(mirrors(fleet, "EventTrigger", "made")) == ["ClusterProfile", "ClusterSummary"]
+    found = kinds(mirrors(fleet, "EventTrigger", "made"))
+    assert found == ["ConfigMap", "ClusterProfile", "ClusterSummary"]
 
 
 def test_a_profile_whose_object_is_deleted_has_no_object(fleet: Fleet, east: FakeKube) -> None:

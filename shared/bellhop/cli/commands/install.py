@@ -40,7 +40,8 @@ def command() -> None:
     "--print-role",
     "role",
     is_flag=True,
-    help="Print the ClusterRole that Bellhop's account needs in the cluster for the configuration.",
+    help="Print the ClusterRole, and the Role of a namespace, that Bellhop's account needs in the"
+    " cluster for the configuration.",
 )
 @click.option(
     "--kubernetes",
@@ -58,7 +59,7 @@ def crds(key: str | None, version: str | None, *, printed: bool, role: bool) -> 
     if sum((printed, role, bool(key))) != 1 or (version and not printed):
         raise click.UsageError("name a cluster, as NAMESPACE/NAME, or give --print")
     if role:
-        _print_role()
+        _print_roles()
         return
     if printed:
         _print_definitions(version or "")
@@ -80,8 +81,8 @@ def _print_definitions(version: str) -> None:
     output.print_text("---\n".join(map(dump, found)))
 
 
-def _print_role() -> None:
-    from bellhop.configuration.rights import make_role
+def _print_roles() -> None:
+    from bellhop.configuration.rights import make_roles
     from bellhop.documents.document import dump
 
-    output.print_text(dump(make_role()))
+    output.print_text("---\n".join(map(dump, make_roles())))
