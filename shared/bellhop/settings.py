@@ -18,6 +18,7 @@ from bellhop.core.address_policy import listed
 from bellhop.errors import InvalidError
 
 Adopting = Literal["asked", "always"]
+Switch = Literal["on", "off"]
 
 
 class Settings(Struct, frozen=True):
@@ -81,6 +82,11 @@ class Settings(Struct, frozen=True):
     """The parts that are written into the cluster of the configuration, with commas between: the
     status of its objects, ClusterSummaries with ClusterConfigurations, reports, and the
     ClusterProfiles, ConfigMaps and Secrets that triggers generate. Nothing if empty."""
+
+    report_inbox: Switch = "off"
+    """Whether CloudEvents that somebody writes into an EventReport of the cluster of the
+    configuration are accepted (`on`): whoever may write one there can send events for its
+    cluster."""
 
     forwarder_image: str = ""
     """The image of the forwarder for clusters that SveltosClusters register, such as

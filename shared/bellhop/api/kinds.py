@@ -97,6 +97,9 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
 CLUSTER = GVK("lib.projectsveltos.io", "v1beta1", "SveltosCluster")
 """The kind of which each object registers a cluster: no manifest is stored of it."""
 
+EVENT_REPORT = GVK("lib.projectsveltos.io", "v1beta1", "EventReport")
+"""The kind of reports of events, which are read only for the CloudEvents in them."""
+
 CONFIGURED_KINDS = (
     *(
         GVK.parse(versions[0], kind)

@@ -16,7 +16,7 @@ from bellhop.core.gvk import CLOUD_EVENT, GVK
 from bellhop.errors import ScriptError
 from bellhop.rendering import secrecy
 from bellhop.rendering.cloud_event_filters import refused, takes
-from bellhop.rendering.cloud_events import event_of
+from bellhop.rendering.cloud_events import ACCEPTED, event_of
 
 if TYPE_CHECKING:
     from bellhop.api.rules import CelRule
@@ -92,6 +92,7 @@ class Candidate:
         self.secret = secrecy.holds_values(manifest)
         self.traits = Traits.of(manifest)
         self.is_event = self.traits.gvk == CLOUD_EVENT
+        self.accepted = self.is_event and manifest.get(ACCEPTED) is True
         self.seen = dict(event_of(manifest) if self.is_event else manifest)
 
     @cached_property
@@ -259,7 +260,7 @@ def _lacking(lacks: luabox.Lacking | None, *, secret: bool) -> str:
 def _is_asked(selector: _Selector, candidate: Candidate) -> bool:
     """Return whether a selector takes an object before its script and rules are asked."""
     if isinstance(selector, MessageSelector):
-        return takes(selector.criterion, candidate.seen)
+        return candidate.accepted or takes(selector.criterion, candidate.seen)
     return selects(selector, candidate.traits)
 
 

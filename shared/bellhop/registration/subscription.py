@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from bellhop.api.kinds import CONFIGURED_KINDS
+from bellhop.api.kinds import CONFIGURED_KINDS, EVENT_REPORT
 from bellhop.clusters.installation_mark import marked, other
 from bellhop.core.gvk import GVK, Resource
 from bellhop.deploy.dependencies import TemplateDependencies
@@ -73,6 +73,8 @@ class Subscription:
         self._records = records
         self._publisher = publisher
         self._log = log
+        reports = [EVENT_REPORT] if settings.report_inbox == "on" else []
+        self._configured_kinds = (*CONFIGURED_KINDS, *reports)
         self._watches = DriftWatches(records, publisher)
         self._dependencies = TemplateDependencies(records, publisher, settings)
 
@@ -102,7 +104,7 @@ class Subscription:
         """Return the kinds of the configuration, if this cluster holds it: without subresources."""
         if session.name != session.catalog.configuration:
             return []
-        found = _list_served(session.kube.resource, CONFIGURED_KINDS, lacking)
+        found = _list_served(session.kube.resource, self._configured_kinds, lacking)
         return [replace(each, subresources=()) for each in found]
 
     def _list_read_kinds(self, session: ResyncSession) -> list[Kind]:

@@ -35,6 +35,9 @@ CHANNEL = "messagingsubject"
 SUBSCRIPTION = "messagingasked"
 """The one with its subscription, where that is not the subject itself."""
 
+ACCEPTED = "accepted"
+"""The field of what is kept of an event that counts whatever its attributes are."""
+
 MOST_EVENTS = 200
 """Events of one batch: each is written before the sender has its answer."""
 
@@ -62,9 +65,13 @@ _TICKS = 1024
 
 
 class CloudEvent(Struct, frozen=True, dict=True):
-    """One event: its attributes by name, with `data` or `data_base64` beside them, as in JSON."""
+    """One event: its attributes by name, with `data` or `data_base64` beside them, as in JSON.
+
+    By `accepted` it is one for its EventSource whatever attributes that asks for.
+    """
 
     content: Mapping[str, Any]
+    accepted: bool = False
 
     def text(self, name: str) -> str:
         """Return an attribute, which is empty where the event has none."""
@@ -98,6 +105,7 @@ class CloudEvent(Struct, frozen=True, dict=True):
             "kind": CLOUD_EVENT.kind,
             "metadata": {"namespace": listener, "name": self.name},
             "event": dict(self.content),
+            **({ACCEPTED: True} if self.accepted else {}),
         }
 
     def order(self, now: datetime, last: int) -> int:

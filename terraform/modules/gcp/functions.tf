@@ -45,8 +45,8 @@ locals {
   known_settings = toset([
     "adopt", "attempts", "body_limit", "deletion_agreement", "deletion_floor", "deletion_share",
     "egress_allow", "forwarder_image", "hold_agreement", "hold_from", "hold_share", "hold_window",
-    "ledger_days", "ledger_megabytes", "mirrors", "named_clusters", "retry_ceiling", "retry_first",
-    "retry_longest", "revisions",
+    "ledger_days", "ledger_megabytes", "mirrors", "named_clusters", "report_inbox", "retry_ceiling",
+    "retry_first", "retry_longest", "revisions",
     "script_first_seconds", "script_memory", "script_seconds", "sweep_bytes", "sweep_interval",
     "template_output", "template_seconds", "turn", "visibility", "workers",
   ])

@@ -49,9 +49,9 @@ variable "settings" {
 
   validation {
     condition = alltrue([
-      for name, value in var.settings : contains(["adopt", "egress_allow", "forwarder_image", "mirrors"], name) || can(tonumber(value))
+      for name, value in var.settings : contains(["adopt", "egress_allow", "forwarder_image", "mirrors", "report_inbox"], name) || can(tonumber(value))
     ])
-    error_message = "Every setting but adopt, egress_allow, forwarder_image and mirrors is a number."
+    error_message = "Every setting but adopt, egress_allow, forwarder_image, mirrors and report_inbox is a number."
   }
 
   validation {
@@ -67,7 +67,7 @@ variable "settings" {
     condition = alltrue([
       for name, value in var.settings : try(tonumber(value) > 0 || (tonumber(value) == 0 && contains(local.may_be_zero, name)), true)
     ])
-    error_message = "Every setting but adopt, egress_allow, forwarder_image and mirrors is above zero; only ${join(", ", local.may_be_zero)} may be zero."
+    error_message = "Every setting but adopt, egress_allow, forwarder_image, mirrors and report_inbox is above zero; only ${join(", ", local.may_be_zero)} may be zero."
   }
 
   # Pub/Sub counts to 100, and each attempt twice: both modules have one bound.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from bellhop.api.kinds import EVENT_REPORT
 from bellhop.catalog.cache import Catalogs
 from bellhop.clusters.circuit_breaker import Circuits
 from bellhop.clusters.maintenance import Maintenance
 from bellhop.configuration.admission import Admission
 from bellhop.configuration.cluster_objects import ClusterObjects
 from bellhop.configuration.comparison import Comparison
-from bellhop.core.gvk import GVK
+from bellhop.configuration.report_inbox import ReportInbox
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.declarations.cluster_selection import SetSelector
 from bellhop.declarations.deletion_guard import RemovalGuard
 from bellhop.declarations.fan_out import ChangeFanOut
@@ -27,7 +30,7 @@ from bellhop.ingest.read_back import HintReader
 from bellhop.ingest.service_accounts import learn, refresh_keys
 from bellhop.installation import Installation
 from bellhop.logs import Log
-from bellhop.ports.kube import Access
+from bellhop.ports.kube import Access, Manifest
 from bellhop.registration.due_renewals import Renewals
 from bellhop.registration.managed_clusters import ManagedClusters
 from bellhop.registration.subscription import Subscription
@@ -98,6 +101,8 @@ def make_resync_table(
 
     admission = Admission(records, catalogs, access, publisher, settings, log, clusters)
     comparison = Comparison(records, publisher, log)
+    inbox = ReportInbox(records, catalogs, access, publisher, log)
+    takes_reports = settings.report_inbox == "on"
     subscription = Subscription(records, publisher, settings, log)
 
     def begin(session: ResyncSession) -> None:
@@ -110,7 +115,15 @@ def make_resync_table(
         done = subscription.renew(session, followed)
         # What changes from here on is reported.
         comparison.compare(session)
+        if takes_reports:
+            inbox.find(session)
         return done
+
+    def admit(cluster: str, key: ObjectKey, read: Callable[[], Manifest | None]) -> None:
+        if key.gvk == EVENT_REPORT and takes_reports:
+            inbox.take(cluster, read)
+        else:
+            admission.admit(cluster, key, read)
 
     def probe(message: Probe) -> None:
         circuits.probe(message)
@@ -136,7 +149,7 @@ def make_resync_table(
         ),
         end=selector.reselect,
     )
-    reader = HintReader(records, catalogs, access, publisher, admission.admit)
+    reader = HintReader(records, catalogs, access, publisher, admit)
     resync = Resyncer(records, catalogs, access, publisher, settings, log, hooks)
     return {
         # A resync may have been requested by a person: find out now whether the cluster answers.
