@@ -62,16 +62,16 @@ class User:
 
     def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         key = ObjectKey.of(manifest)
-        return self._ask("POST", _path(key.gvk, key.namespace, ""), manifest)
+        return self._ask("POST", make_path(key.gvk, key.namespace, ""), manifest)
 
     def apply(self, manifest: Mapping[str, Any], manager: str = "kubectl") -> dict[str, Any]:
         """Create or change an object by server-side apply, as `kubectl` and Flux do."""
         query = f"?fieldManager={manager}&force=true"
-        return self._ask("PATCH", _path(*ObjectKey.of(manifest)) + query, manifest, _APPLY)
+        return self._ask("PATCH", make_path(*ObjectKey.of(manifest)) + query, manifest, _APPLY)
 
     def patch(self, key: ObjectKey, change: Mapping[str, Any], sub: str = "") -> dict[str, Any]:
         """Change an object, or a subresource of it, by a merge patch."""
-        path = _path(*key) + (f"/{sub}" if sub else "")
+        path = make_path(*key) + (f"/{sub}" if sub else "")
         return self._ask("PATCH", path, change, _MERGE)
 
     def give_address(self, key: ObjectKey, ip: str) -> dict[str, Any]:
@@ -79,12 +79,12 @@ class User:
         return self.patch(key, {"status": {"loadBalancer": {"ingress": [{"ip": ip}]}}}, "status")
 
     def delete(self, key: ObjectKey) -> None:
-        self._ask("DELETE", _path(*key))
+        self._ask("DELETE", make_path(*key))
 
     def get(self, key: ObjectKey) -> dict[str, Any] | None:
         """Read an object; None if it is not there."""
         try:
-            return self._ask("GET", _path(*key))
+            return self._ask("GET", make_path(*key))
         except LookupError:
             return None
 
@@ -94,7 +94,7 @@ class User:
 
     def list(self, gvk: GVK, namespace: str = "") -> Sequence[dict[str, Any]]:
         """List the objects of a kind."""
-        items: Sequence[dict[str, Any]] = self._ask("GET", _path(gvk, namespace, ""))["items"]
+        items: Sequence[dict[str, Any]] = self._ask("GET", make_path(gvk, namespace, ""))["items"]
         return items
 
     def watch(self, gvk: GVK, namespace: str) -> Iterator[dict[str, Any]]:
@@ -104,7 +104,7 @@ class User:
         """
         answer = self._pool.request(
             "GET",
-            f"{self._server}{_path(gvk, namespace, '')}?watch=1",
+            f"{self._server}{make_path(gvk, namespace, '')}?watch=1",
             preload_content=False,
             timeout=None,
         )
@@ -139,7 +139,7 @@ class User:
         return dict(answer.json())
 
 
-def _path(gvk: GVK, namespace: str, name: str) -> str:
+def make_path(gvk: GVK, namespace: str, name: str) -> str:
     root = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
     scope = f"/namespaces/{namespace}" if namespace and gvk.kind not in _CLUSTER_SCOPED else ""
     plural = _PLURALS.get(gvk.kind, f"{gvk.kind.lower()}s")

@@ -1,10 +1,12 @@
 """`python -m infra.lab management`: Bellhop between two servers, as suites of Sveltos expect them.
 
-    mgmt                   holds the configuration: definitions, SveltosClusters, a forwarder
+    mgmt                   holds the configuration: definitions, SveltosClusters
     clusterapi-workload    gets the add-ons, and knows nothing of Sveltos
 
-Both have the controller manager and no kubelets. A suite finds its cluster by the label
-`cluster-name`, and sets further labels itself.
+Both have the controller manager, a forwarder beside them, and no kubelets. A suite finds its
+cluster by the label `cluster-name`, and sets further labels itself. From Deployments with the names
+of Sveltos' controllers, which have no replicas, it learns that managed clusters have no agents; a
+ClusterRole is there because suites add rules to it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from infra.lab.processes import Nursery
 HUB, WORKLOAD = "mgmt", "clusterapi-workload"
 _NAMESPACES = {HUB: "mgmt", WORKLOAD: "default"}
 _OURS = "projectsveltos"
-_SETTINGS = {"BELLHOP_RETRY_LONGEST": "5"}
+_SETTINGS = {"BELLHOP_RETRY_LONGEST": "5", "BELLHOP_REPORT_INBOX": "on"}
+_CONTROLLERS = ("addon-controller", "event-manager")
+_EXTRA_ROLE = "addon-controller-role-extra"
 
 
 class ManagementPair(NamedTuple):
@@ -68,18 +72,42 @@ def _prepare(stand: Stand, hub: Cluster, workload: Cluster) -> None:
         workload,
         namespace=_NAMESPACES[WORKLOAD],
         labels=f"cluster-name={WORKLOAD}",
-        forward=False,
     )
     stand.do("install", "crds", key)
     stand.do("set", "configuration-cluster", key)
     user = User(hub.kubeconfig())
     for name in (_NAMESPACES[HUB], _OURS):
         user.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for manifest in _make_controllers():
+        user.apply(manifest)
     for each in (hub, workload):
         for manifest in _make_cluster(each):
             user.apply(manifest)
     user.close()
     stand.settle(key)
+
+
+def _make_controllers() -> Iterator[dict[str, object]]:
+    """Yield what suites read of Sveltos' own installation."""
+    for name in _CONTROLLERS:
+        labels = {"control-plane": name}
+        container = {"name": "manager", "image": name, "args": ["--agent-in-mgmt-cluster=true"]}
+        yield {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": name, "namespace": _OURS},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            },
+        }
+    yield {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": _EXTRA_ROLE},
+        "rules": [],
+    }
 
 
 def _make_cluster(cluster: Cluster) -> Iterator[dict[str, object]]:

@@ -85,7 +85,7 @@ class Settings(Struct, frozen=True):
 
     report_inbox: Switch = "off"
     """Whether CloudEvents that somebody writes into an EventReport of the cluster of the
-    configuration are accepted (`on`): whoever may write one there can send events for its
+    configuration are accepted (`on`): everybody who may write one there can send events for its
     cluster."""
 
     forwarder_image: str = ""

@@ -84,7 +84,8 @@ def kube(two_clusters: tuple[Cluster, Cluster]) -> Iterator[KubeClient]:
     for each in DEFINITIONS:
         gvk = GVK(each.group, "v1beta1", each.kind)
         eventually(f"{each.kind} is served", lambda gvk=gvk: client.resource(gvk))
-    client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}})
+    for name in ("fleet", "projectsveltos"):
+        client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield client
     client.close()
 
@@ -127,7 +128,7 @@ def test_every_mirror_is_stored_as_it_is_made(kube: KubeClient, busy: Watched) -
             kinds.add(manifest["kind"])
 
             assert found.get("spec") == manifest.get("spec")
-            assert found.get("status", {}) == manifest["status"]
+            assert found.get("status", {}) == manifest.get("status", {})
             assert found["metadata"]["labels"] == manifest["metadata"]["labels"]
     assert kinds == {
         "ClassifierReport",
@@ -135,6 +136,7 @@ def test_every_mirror_is_stored_as_it_is_made(kube: KubeClient, busy: Watched) -
         "ClusterProfile",
         "ClusterReport",
         "ClusterSummary",
+        "ConfigMap",
         "EventReport",
         "HealthCheckReport",
     }

@@ -19,6 +19,7 @@ from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 CLUSTERS = GVK("lib.projectsveltos.io", "v1beta1", "SveltosCluster")
+DEPLOYMENTS = GVK("apps", "v1", "Deployment")
 DEFINITIONS = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 pytestmark = pytest.mark.timeout(600)
@@ -56,6 +57,7 @@ def test_runs_until_it_is_ended(tmp_path: Path, lab: subprocess.Popen[str]) -> N
     }
     assert found["default"]["metadata"]["labels"] == {"cluster-name": "clusterapi-workload"}
     assert workload.names(DEFINITIONS) == []
+    assert hub.names(DEPLOYMENTS, "projectsveltos") == ["addon-controller", "event-manager"]
 
     for each in users:
         each.close()

@@ -4,7 +4,7 @@
     instantiate    the ConfigMap or Secret that a policyRef names, with its texts rendered; the
                    generated ClusterProfile names this one
 
-They are shown, and never read. What a Secret's value may be part of is written as a Secret only.
+They are shown, and never read. A value of a Secret is written into Secrets only.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class MirrorObjects:
             self._report(ObjectKey.of(manifest), error)
             return True
         if "deletionTimestamp" in stored:
-            # It is made again once it is gone.
+            # It is made again once it is deleted.
             self._mark_leaving(owner, place, WrittenObject(mark, stored["uid"], self._now()))
             return False
         self._written.put(owner, place, WrittenObject(mark, stored["uid"], self._now()))

@@ -15,7 +15,10 @@ Each has a status. A mirror that is not listed any more is to be deleted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.configuration.contents import make_configuration
 from bellhop.configuration.generated_objects import list_generated, refer_to_instances
@@ -43,6 +46,7 @@ from bellhop.installation import InstallationView
 from bellhop.ports.kube import Manifest
 from bellhop.profiles.records import Place, place
 
+_ADDONS = ("policyRefs", "helmCharts", "kustomizationRefs")
 _Report = Callable[[InstallationView, str, str], Manifest | None]
 _REPORTS: Mapping[str, _Report] = {
     "EventSource": make_report,
@@ -129,11 +133,31 @@ def list_in_clusters(
     here: InstallationView, found: InForce, cluster: str = "", owner_uid: str = ""
 ) -> Iterator[Manifest]:
     """Yield the ClusterSummaries of a profile, each with the ClusterReport of a dry run."""
-    spec = found.manifest.get("spec") or {}
     for each in list_clusters(found.deployed, cluster):
+        spec = _find_spec(here, found, each)
         yield make_summary(here, found.deployed, each, spec, owner_uid=owner_uid)
         if report := make_dry_run(here, found.deployed, each, owner_uid=owner_uid):
             yield report
+
+
+def _find_spec(here: InstallationView, found: InForce, cluster: str) -> Mapping[str, Any]:
+    """Return the specification in force in a cluster.
+
+    With OneTime it is the one that was deployed there, as long as that revision is kept.
+    """
+    spec: Mapping[str, Any] = found.manifest.get("spec") or {}
+    profile, outcome = found.deployed.status.profile, found.deployed.by_cluster.get(cluster)
+    if profile.sync != "OneTime" or outcome is None or profile.revised_at is None:
+        return spec
+    if outcome.phase != "Provisioned" or profile.revised_at <= outcome.at:
+        return spec
+    former = here.records.renderings.of(place(profile))
+    then = [each for each in former if each.until >= outcome.at]
+    if not then:
+        return spec
+    deployed = replace(profile, contents=min(then, key=attrgetter("until")).contents)
+    written = profile_manifests.manifest(refer_to_instances(deployed), found.source)["spec"]
+    return {**spec, **{field: written.get(field, []) for field in _ADDONS}}
 
 
 def _list_of_trigger(here: InstallationView, trigger: str, cluster: str) -> Iterator[Manifest]:

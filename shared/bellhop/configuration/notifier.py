@@ -23,6 +23,7 @@ from bellhop.configuration.records import OUTAGE
 from bellhop.core.gvk import ObjectKey
 from bellhop.core.identity import profile_kind, profile_name, profile_place
 from bellhop.profiles.records import Place, place
+from bellhop.state.cluster import MANAGEMENT
 from bellhop.state.envelope import Envelope
 from bellhop.state.messages import (
     Apply,
@@ -66,7 +67,7 @@ class StatusNotifier:
         self._publisher = publisher
         self._read_at = records.clock.now()
         self._changes: Mapping[type[Envelope], Callable[[Catalog, Any], Iterator[WriteStatus]]] = {
-            Apply: _list_of_deployment,
+            Apply: self._list_of_deployment,
             Instantiate: _list_of_event,
             Resolve: _list_of_rendering,
             CheckHealth: _list_of_health,
@@ -95,6 +96,20 @@ class StatusNotifier:
             return latest
         self._read_at = now
         return self._catalogs.known()
+
+    def _list_of_deployment(self, _catalog: Catalog, message: Apply) -> Iterator[WriteStatus]:
+        """Yield what shows a deployment: the summaries of other clusters show their Local parts."""
+        which = Place(message.trigger, message.cluster, message.profile)
+        guests: tuple[str, ...] = ()
+        if message.destination == MANAGEMENT and (head := self._records.profiles.head(*which)):
+            guests = head.value.guests(MANAGEMENT)
+        for each in dict.fromkeys((message.destination, *guests)):
+            yield from _list_of_profile(which, each)
+        yield from _list_of_profile(which)
+        if message.trigger:
+            yield WriteStatus("EventTrigger", "", message.trigger)
+        namespace, _, name = message.destination.partition("/")
+        yield WriteStatus("SveltosCluster", namespace, name)
 
     def _list_of_resync(self, catalog: Catalog, message: Resync) -> Iterator[WriteStatus]:
         """Yield all objects of the configuration cluster, since a set has no event of its own."""
@@ -134,16 +149,6 @@ def _list_of_profile(which: Place, cluster: str = "") -> Iterator[WriteStatus]:
     namespace, _, name = where.rpartition("/")
     if kind != "RoleRequest" or not cluster:
         yield WriteStatus(kind, namespace, name, cluster, which.trigger, which.cluster)
-
-
-def _list_of_deployment(_catalog: Catalog, message: Apply) -> Iterator[WriteStatus]:
-    which = Place(message.trigger, message.cluster, message.profile)
-    yield from _list_of_profile(which, message.destination)
-    yield from _list_of_profile(which)
-    if message.trigger:
-        yield WriteStatus("EventTrigger", "", message.trigger)
-    namespace, _, name = message.destination.partition("/")
-    yield WriteStatus("SveltosCluster", namespace, name)
 
 
 def _list_of_event(catalog: Catalog, message: Instantiate) -> Iterator[WriteStatus]:

@@ -201,7 +201,7 @@ def _describe_unrendered(
     declared = None if which.trigger else catalog.profiles.get(which.name)
     if declared is None:
         return None
-    matched = catalog.profile_destinations(declared)
+    matched = () if declared.paused else catalog.profile_destinations(declared)
     status = ProfileStatus(
         matching_clusters=_refer(matched),
         reconciliation_suspended=declared.paused,

@@ -121,9 +121,10 @@ class ReportInbox:
             try:
                 yield replace(parse(_decode(text)), accepted=True)
             except InvalidError as error:
-                where = f"spec.cloudEvents[{number}]"
-                about = {"object": str(ObjectKey.of(found)), "field": where}
-                self._log.warning("Dropped CloudEvents", **about, reason=str(error))
+                key, field = ObjectKey.of(found), f"spec.cloudEvents[{number}]"
+                self._log.warning(
+                    "Dropped CloudEvents", object=str(key), field=field, reason=str(error)
+                )
 
     def _refuse_soon(self, found: Manifest, kube: Kube) -> None:
         """Raise a TemporaryError while the writer of a report may write it once more.

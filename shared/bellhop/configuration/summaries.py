@@ -36,10 +36,12 @@ from bellhop.configuration.profiles import SUSPENDED, Deployed, failure_of, feat
 from bellhop.core.identity import profile_shown
 from bellhop.diagnosis.profile_status import list_features
 from bellhop.diagnosis.releases import redact_url
-from bellhop.errors import WaitingError
+from bellhop.errors import ConflictError, DeniedError, WaitingError
 from bellhop.installation import InstallationView
 from bellhop.ports.kube import Manifest
+from bellhop.rendering.allow_limits import OWN_NAMESPACE
 from bellhop.state.chart import RELEASE, release_key
+from bellhop.state.cluster import MANAGEMENT
 from bellhop.state.deployment import (
     Action,
     Change,
@@ -51,6 +53,13 @@ from bellhop.state.deployment import (
 from bellhop.state.profile import Profile
 
 API_VERSION = "config.projectsveltos.io/v1beta1"
+_LOCAL = "profile can only deploy resource in same namespace in the management cluster"
+_PREFIXES = {
+    ConflictError.code: "A conflict was detected while deploying resource: ",
+    DeniedError.code: "a resource is forbidden: ",
+}
+"""By the reason; the API server's own words may be withheld, as they may quote a Secret."""
+
 _FEATURES: tuple[FeatureId, ...] = ("Resources", "Helm", "Kustomize")
 _DONE: dict[Action, ResourceAction] = {
     "Create": "Create",
@@ -91,7 +100,7 @@ def make_summary(
     waits = outcome is not None and outcome.reason == WaitingError.code
     whole = ClusterSummaryStatus(
         dependencies=shorten(outcome.message) if outcome and waits else "",
-        feature_summaries=tuple(_summarize_features(profile, outcome, inventory)),
+        feature_summaries=tuple(_summarize_features(found, outcome, inventory)),
         deployed_gvks=tuple(
             DeployedKinds(feature_id=each, deployed_group_version_kind=kinds)
             for each in _FEATURES
@@ -186,10 +195,12 @@ def make_object(
 
 
 def _summarize_features(
-    profile: Profile, outcome: DeploymentStatus | None, inventory: Inventory
+    found: Deployed, outcome: DeploymentStatus | None, inventory: Inventory
 ) -> Iterator[FeatureSummary]:
     """Yield the state of each feature that a profile has, or had, in a cluster."""
-    for each in list_features(outcome) if outcome else ():
+    profile = found.status.profile
+    for own in list_features(outcome) if outcome else ():
+        each = _add_local(found, own, inventory.cluster)
         feature = _feature_id(each)
         if outcome is None or feature is None:
             continue
@@ -199,11 +210,31 @@ def _summarize_features(
             status=feature_phase(each.phase),
             hash=make_hash(profile.digest, feature) if each.phase == "Provisioned" else "",
             failure_reason=each.reason if failed else "",
-            failure_message="" if each.phase == "Provisioned" else shorten(each.message),
-            consecutive_failures=outcome.failures if failed else 0,
+            failure_message=_phrase_failure(each),
+            consecutive_failures=max(outcome.failures, 1) if failed else 0,
             deployed_group_version_kind=_list_kinds(inventory, feature),
             last_applied_time=to_seconds(outcome.at) if each.phase == "Provisioned" else None,
         )
+
+
+def _phrase_failure(ended: Ended) -> str:
+    """Return the message of a feature in the words by which clients of Sveltos recognize it."""
+    if ended.phase == "Provisioned":
+        return ""
+    if OWN_NAMESPACE in ended.message:
+        return _LOCAL
+    prefix = "" if ended.feature == "Helm" else _PREFIXES.get(ended.reason, "")
+    return shorten(prefix + ended.message)
+
+
+def _add_local(found: Deployed, own: Ended, cluster: str) -> Ended:
+    """Return the state of a feature, with that of its Local parts in the management cluster."""
+    hosted = found.by_cluster.get(MANAGEMENT)
+    hosts = found.status.profile.hosting in ("alone", "beside") and cluster != MANAGEMENT
+    if not (hosts and hosted and own.phase == "Provisioned"):
+        return own
+    local = next((each for each in list_features(hosted) if each.feature == own.feature), own)
+    return own if local.phase == "Provisioned" else local
 
 
 def _feature_id(ended: Ended) -> FeatureId | None:

@@ -4,7 +4,7 @@
                                         else ─► record, if it is new ─► object, status ─► digest
                                         recorded, and computed no more ─► deleted ─► record deleted
 
-The objects that a generated profile names are written before it, and deleted when it is gone: an
+The objects that a generated profile names are written before it, and deleted after it: an
 object that somebody's finalizer keeps is looked at again.
 
 A new mirror is recorded before it is written, so that it is found and deleted though the writer
@@ -226,11 +226,11 @@ class StatusMirrorWriter:
         named = {each for each in left if is_holder(each)}
         for places in (left - named, named):
             if not waits:
-                gone = [
+                deleted = [
                     self._mirrors.delete(kube, _owner(message), each, former[each])
                     for each in sorted(places)
                 ]
-                waits = not all(gone)
+                waits = not all(deleted)
         if waits:
             self._look_again(message, former)
 

@@ -103,6 +103,10 @@ def _items(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from _items(each if each.get("kind") else {**each, **usual})
 
 
+OWN_NAMESPACE = "can only be in its own namespace"
+"""The words by which a Local object in another namespace than its Profile's is refused."""
+
+
 def refuse_beyond(profile: Profile, keys: Iterable[ObjectKey]) -> None:
     """Refuse what is Local of a Profile and not in its namespace; a ClusterProfile has none.
 
@@ -113,7 +117,7 @@ def refuse_beyond(profile: Profile, keys: Iterable[ObjectKey]) -> None:
         if key.namespace != profile.namespace:
             raise NotAllowedError(
                 f"cannot deploy Local {key.gvk.kind[:_SHOWN]} '{key.name[:_SHOWN]}' {_place(key)}:"
-                f" what is Local of Profile '{profile.name}' can only be in its own namespace;"
+                f" what is Local of Profile '{profile.name}' {OWN_NAMESPACE};"
                 f" write it into '{profile.namespace}', or a ClusterProfile"
             )
 

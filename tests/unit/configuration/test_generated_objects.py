@@ -236,7 +236,7 @@ def test_a_template_that_fails_has_no_profile(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("text", [EVENTS, NO_OBJECT], ids=["objects", "no objects"])
-def test_a_config_map_is_deleted_after_the_profile_is_really_gone(hub: Hub, text: str) -> None:
+def test_a_config_map_is_deleted_after_the_profile_is_really_deleted(hub: Hub, text: str) -> None:
     """Somebody's finalizer keeps the profile; a timer has it looked at until then."""
     message = fire(hub, text)
     hub.write(message)

@@ -158,6 +158,7 @@ def test_a_paused_profile_says_so(fleet: Fleet, east: FakeKube) -> None:
 
     assert status["reconciliationSuspended"] is True
     assert status["suspensionReason"]
+    assert "matchingClusters" not in status
 
 
 def test_a_profile_of_a_namespace_has_its_own_clusters(fleet: Fleet, east: FakeKube) -> None:
