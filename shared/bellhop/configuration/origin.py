@@ -80,7 +80,8 @@ def _refuse_second_controller(here: Installation, key: str, kube: Kube) -> None:
 def clear_configuration_cluster(here: Installation) -> str:
     """Have files hold everything that is in force; return the cluster that held it until now.
 
-    Its objects lose the finalizers first, and at last all that Bellhop wrote is deleted.
+    Its objects lose the finalizers, and all that Bellhop wrote is deleted. Meanwhile it is only
+    previewed, so that nothing is written again; if the command is killed, the next one goes on.
 
     Raises:
         MissingError: no cluster holds the configuration.
@@ -90,21 +91,28 @@ def clear_configuration_cluster(here: Installation) -> str:
     if not key:
         raise MissingError("cannot end what is not set: no cluster holds the configuration")
     kube = here.access.open(key)
+    here.declare.configure(key, "preview")
     for gvk in (each for each in CONFIGURED_KINDS if find_finalizer(each.kind)):
         for namespace, name, _ in here.records.configured.list_kind(gvk.kind):
             if found := kube.get(gvk, namespace, name):
                 set_finalizer(kube, found, present=False)
-    from bellhop.configuration.clusters import release_cluster  # noqa: PLC0415 - slow, and rare
-
-    here.declare.configure(key, "")
     written = list_objects(here.records), list_effects(here.records, here.catalogs.known())
     delete_written(here.records, kube, chain(*written))
+    from bellhop.configuration.clusters import release_cluster  # noqa: PLC0415 - slow, and rare
+
     for namespace, name, _ in here.records.configured.list_kind(CLUSTER.kind):
         release_cluster(here, f"{namespace}/{name}")
+    _forget_objects(here)
+    here.declare.configure(key, "")
+    # A worker may have previewed one meanwhile.
+    _forget_objects(here)
+    return key
+
+
+def _forget_objects(here: Installation) -> None:
     for kind in (each.kind for each in CONFIGURED_KINDS):
         for namespace, name, _ in list(here.records.configured.list_kind(kind)):
             here.records.configured.delete(kind, namespace, name)
-    return key
 
 
 def list_configuration(here: Installation) -> Iterator[ConfigurationEntry]:

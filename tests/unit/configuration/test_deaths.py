@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from bellhop.configuration.origin import clear_configuration_cluster
 from bellhop.core.gvk import GVK
+from bellhop.errors import MissingError
 from bellhop.settings import Settings
 from tests.fakes import rig
 from tests.fakes.fleet import service
@@ -203,3 +206,30 @@ def test_ends_as_if_no_worker_had_died(make_hub: Callable[..., Hub], name: str) 
         hub = make_hub(settings)
         play(hub, acts, number + 1, at_once=at_once)
         assert look(hub) == desired, f"died {number} {steps[number]}, at once {at_once}"
+
+
+def test_a_command_that_ends_the_configuration_is_repeated(make_hub: Callable[..., Hub]) -> None:
+    """Killed at any write: the next one leaves no finalizer, no mirror and no record."""
+
+    def end(steps: int) -> tuple[dict[str, Any], list[str]]:
+        hub = make_hub()
+        fate = FateOf("bellhop.configuration")
+        rig.make_mortal(hub.fleet, fate)
+        hub.write(OWN, EVENTS)
+        send_service(hub)
+        fate.doom(steps)
+        for _ in range(2):
+            with suppress(Killed, MissingError):
+                clear_configuration_cluster(hub.fleet.installation())
+            fate.revive()
+            hub.fleet.reread()
+        finish(hub)
+        return look(hub), fate.steps
+
+    desired, steps = end(0)
+    assert desired["deployed"].keys() == {"for-a", "own"}
+    assert [each["finalizers"] for each in desired["objects"]] == [[]] * 3
+    assert (desired["records"], desired["written"]) == ([], [])
+
+    for number in range(0, len(steps), _STRIDE):
+        assert end(number + 1)[0] == desired, f"died {number} {steps[number]}"
