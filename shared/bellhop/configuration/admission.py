@@ -141,6 +141,9 @@ class Admission:
         if catalog.clusters[catalog.configuration].configuration == "preview":
             self._put(key, kept, self._preview(new, record))
             return
+        if kept and kept.value.state == "Missing":
+            # It was lost, and so may be what was written beside it.
+            self._records.written.request_all(record.at)
         record = replace(record, state="InForce", in_force=True)
         self._apply(new, kept, record)
         set_finalizer(kube, found, present=True)

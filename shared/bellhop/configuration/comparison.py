@@ -91,6 +91,8 @@ class Comparison:
         listed = dict(_list(session.kube, gvk))
         # The Secret of a cluster may have changed, of which its object shows nothing.
         every = gvk == CLUSTER
+        if any(_is_older(known.get(key), seen) for key, seen in listed.items()):
+            self._request_all()
         there = {key: seen for key, seen in listed.items() if not seen.ending}
         yield from (key for key, seen in there.items() if every or known.get(key) != seen)
         yield from self._judge_missing(session.kube, gvk, listed)
@@ -130,7 +132,12 @@ class Comparison:
             lost = replace(kept.value, state="Missing", at=now, message=_MISSING)
             with suppress(StaleError):
                 self._records.configured.put(*key, lost, expect=kept.token)
+            self._request_all()
         return True
+
+    def _request_all(self) -> None:
+        """Have statuses and mirrors written again: the API server may have lost them as well."""
+        self._records.written.request_all(self._records.clock.now())
 
     def _has_effect(self, key: DeclarationKey) -> bool:
         """Return whether a manifest is stored of an object, or a cluster is registered by it."""
@@ -145,6 +152,14 @@ def _remember(record: ConfiguredObject) -> _Seen:
     The reason may be gone: a manifest of files, another rule, a preview.
     """
     return _Seen(record.uid, record.version if record.state == "InForce" else "")
+
+
+def _is_older(known: _Seen | None, seen: _Seen) -> bool:
+    """Return whether an API server shows an older version of an object than it did before."""
+    if known is None or known.uid != seen.uid:
+        return False
+    versions = known.version, seen.version
+    return all(map(str.isdigit, versions)) and int(seen.version) < int(known.version)
 
 
 def _is_definition_ending(kube: Kube, gvk: GVK) -> bool:

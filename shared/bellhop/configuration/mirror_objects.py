@@ -48,7 +48,7 @@ class MirrorObjects:
         """Write a mirror if it differs from what was written; False if it is being deleted."""
         place, mark = make_place(manifest), digest(manifest)
         kept = self._written.get(owner, place)
-        if kept and kept.value.digest == mark:
+        if kept and self._written.is_current(kept.value, mark):
             return True
         if kept is None:
             with suppress(StaleError):

@@ -4,7 +4,7 @@
     profile rendered                the profile, its trigger, the report that it was made of
     classifiers, health evaluated   the rules of that cluster and their reports
     object of the hub read          its own status
-    hub resynced                    all objects; after an outage, all that is written
+    hub resynced                    all objects; after an outage or a loss, all that is written
 
 They are published after the handler, and also if it fails: after a death between the two the
 message comes again. Without a configuration cluster nothing is read or published.
@@ -19,7 +19,6 @@ from typing import Any
 from bellhop.api.names import asker
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
-from bellhop.configuration.records import OUTAGE
 from bellhop.core.gvk import ObjectKey
 from bellhop.core.identity import profile_kind, profile_name, profile_place
 from bellhop.profiles.records import Place, place
@@ -86,8 +85,14 @@ class StatusNotifier:
         if find is None:
             return
         catalog = self._read_catalog() if isinstance(message, Apply) else self._catalogs.latest
-        if catalog.configuration:
-            self._publisher.publish(find(catalog, message))
+        if not catalog.configuration:
+            return
+        is_hub = isinstance(message, Resync) and message.cluster == catalog.configuration
+        request = self._records.written.read_request() if is_hub else None
+        self._publisher.publish(find(catalog, message))
+        if request and not request.value.digest:
+            self._publisher.publish(list_effects(self._records, catalog))
+            self._records.written.note_published(request)
 
     def _read_catalog(self) -> Catalog:
         """Read the catalog now and then: all handlers but that of `Apply` have just read it."""
@@ -116,9 +121,6 @@ class StatusNotifier:
         if message.cluster != catalog.configuration:
             return
         yield from list_objects(self._records)
-        if self._records.written.get(*OUTAGE):
-            yield from list_effects(self._records, catalog)
-            self._records.written.delete(*OUTAGE)
 
 
 def list_objects(records: Records) -> Iterator[WriteStatus]:

@@ -11,7 +11,7 @@ from bellhop.api.kinds import CLUSTER, CONFIGURED_KINDS, DeclarationKey
 from bellhop.configuration.definitions import DEFINITIONS
 from bellhop.configuration.finalizers import find_finalizer, set_finalizer
 from bellhop.configuration.notifier import list_effects, list_objects
-from bellhop.configuration.records import OUTAGE, State, WrittenObject
+from bellhop.configuration.records import State
 from bellhop.configuration.sveltos_controllers import find_controller
 from bellhop.configuration.writer import delete_written
 from bellhop.core.gvk import GVK
@@ -64,7 +64,7 @@ def set_configuration_cluster(here: Installation, key: str, *, preview: bool) ->
     if not preview:
         _refuse_second_controller(here, key, kube)
     # All statuses are to be written once.
-    here.records.written.put(*OUTAGE, WrittenObject("", "", here.records.clock.now()))
+    here.records.written.request_all(here.records.clock.now())
     return here.declare.configure(key, "preview" if preview else "on")
 
 

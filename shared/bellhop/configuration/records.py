@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bellhop.errors import StaleError
 from bellhop.state.table import Stored, Table
 
 State = Literal["InForce", "Rejected", "OtherOrigin", "DryRun", "Leaving", "Ending", "Missing"]
@@ -92,6 +94,26 @@ class WrittenObjects(Table[WrittenObject, str, str]):
     kind = WrittenObject
     partition, sort = "written/{owner}", "{place}"
 
+    def request_all(self, at: datetime) -> None:
+        """Have the next resync of the configuration cluster write all again that is older.
 
-OUTAGE = ("outage", "missed")
-"""The record of written objects that says that something was not written in an outage."""
+        Something was not written in an outage, or the cluster has lost what was written.
+        """
+        self.put(*_REQUEST, WrittenObject("", "", at))
+
+    def read_request(self) -> Stored[WrittenObject] | None:
+        """Return the last request; it has a digest once its messages are published."""
+        return self.get(*_REQUEST)
+
+    def is_current(self, written: WrittenObject, digest: str) -> bool:
+        """Return whether an object is there as its digest says: it was not lost since."""
+        request = self.read_request()
+        return written.digest == digest and not (request and written.at < request.value.at)
+
+    def note_published(self, request: Stored[WrittenObject]) -> None:
+        """Record that the messages of a request are published, unless there is a new one."""
+        with suppress(StaleError):
+            self.put(*_REQUEST, replace(request.value, digest="published"), expect=request.token)
+
+
+_REQUEST = ("outage", "missed")

@@ -1,15 +1,16 @@
 """Writer of statuses and mirrors into the configuration cluster, by server-side apply.
 
     message ─► computed from records ─► digest is the recorded one ─► nothing
-                                        else ─► record, if it is new ─► object, status ─► digest
-                                        recorded, and computed no more ─► deleted ─► record deleted
+                        else ─► record, if it is new ─► object, status ─► digest
+                        recorded, and computed no more ─► deleted ─► record deleted
 
 The objects that a generated profile names are written before it, and deleted after it: an
 object that somebody's finalizer keeps is looked at again.
 
 A new mirror is recorded before it is written, so that it is found and deleted though the writer
 died; its digest is recorded after the write: after a death the same is written again. An object
-that the API server refuses is reported in the log, and written again with the next change.
+that the API server refuses is reported in the log, and written again with the next change. What
+was written before a request to write all again counts as lost.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from bellhop.configuration.mirrors import (
     read_in_force,
 )
 from bellhop.configuration.profiles import own_place
-from bellhop.configuration.records import OUTAGE, ConfiguredObject, WrittenObject
+from bellhop.configuration.records import ConfiguredObject, WrittenObject
 from bellhop.configuration.status import make_status
 from bellhop.core.digest import digest
 from bellhop.core.gvk import ObjectKey
@@ -153,7 +154,7 @@ class StatusMirrorWriter:
         circuit = self._here.records.circuits.get(cluster)
         if circuit is None or circuit.value.closing:
             return False
-        self._written.put(*OUTAGE, WrittenObject("", "", self._now()))
+        self._written.request_all(self._now())
         return True
 
     def _refuse_soon(self, message: WriteStatus, former: Mapping[str, WrittenObject]) -> None:
@@ -188,7 +189,7 @@ class StatusMirrorWriter:
             return
         manifest = truncate({**_name(message), "status": status})
         mark = digest(manifest)
-        if known and known.digest == mark:
+        if known and self._written.is_current(known, mark):
             return
         try:
             kube.apply_status(manifest, uid=own.uid)

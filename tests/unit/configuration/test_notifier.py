@@ -7,6 +7,7 @@ from datetime import timedelta
 from bellhop.core.gvk import GVK
 from bellhop.errors import UnreachableError
 from bellhop.ports.kube import Manifest
+from bellhop.state.messages import Resync, WriteStatus
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import (
     FOR_EACH,
@@ -19,6 +20,7 @@ from tests.fakes.manifests import (
     source,
     trigger,
 )
+from tests.fakes.mortal import kill_before_publishing
 from tests.unit.configuration.hub import Hub, find_gvk
 from tests.unit.configuration.test_status import truths
 
@@ -121,6 +123,25 @@ def test_after_an_outage_of_the_hub_all_is_written(hub: Hub) -> None:
 
     clusters = sorted(each["spec"]["clusterName"] for each in hub.kube.objects(SUMMARY))
     assert clusters == ["east", "west"]
+
+
+def test_a_request_to_write_all_outlasts_a_death(hub: Hub) -> None:
+    """It is kept until its messages are published; then a resync publishes them no more."""
+    hub.write(join(profile(), holder("own", config("a"))))
+    hub.kube.drop(SUMMARY, "fleet", "own-sveltos-east")
+    hub.fleet.clock.advance(timedelta(seconds=1))
+    hub.fleet.records.written.request_all(hub.fleet.clock.now())
+    hub.fleet.clock.advance(timedelta(seconds=1))
+    hub.fleet.publisher.publish([Resync("fleet/hub")])
+    is_of_cluster = lambda each: isinstance(each, WriteStatus) and each.cluster  # noqa: E731
+    kill_before_publishing(hub.fleet.publisher, is_of_cluster, hub.fleet.pump)
+    assert hub.kube.objects(SUMMARY) == []
+
+    hub.fleet.wait(timedelta(minutes=3))
+    assert len(hub.kube.objects(SUMMARY)) == 1
+    hub.kube.drop(SUMMARY, "fleet", "own-sveltos-east")
+    hub.fleet.resync("fleet/hub")
+    assert hub.kube.objects(SUMMARY) == []
 
 
 def test_without_a_configuration_cluster_no_message_is_published(fleet: Fleet) -> None:

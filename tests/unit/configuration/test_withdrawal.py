@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bellhop.configuration.origin import clear_configuration_cluster
-from bellhop.core.gvk import GVK
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import ConflictError, UnreachableError
 from tests.fakes.hooks import failing
 from tests.fakes.manifests import config, holder, profile, source, trigger
@@ -15,6 +15,7 @@ from tests.unit.configuration.hub import HUB, SETTLE, Hub, find_gvk
 
 FINALIZER = "clusterprofilefinalizer.projectsveltos.io"
 DEFINITIONS = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+MIRRORED = ("ClusterProfile", "ClusterSummary")
 NAMES = [f"p{number:02}" for number in range(24)]
 
 
@@ -26,6 +27,12 @@ def write_many(hub: Hub) -> None:
     """Write profiles that are guarded if they go at once."""
     hub.write(*map(own, NAMES))
     assert hub.east.names() == NAMES
+
+
+def shown(found: dict[str, Any]) -> dict[str, Any]:
+    """Return what an object shows, but what each life of it has its own."""
+    metadata = {"name": found["metadata"]["name"], "labels": found["metadata"].get("labels")}
+    return {"metadata": metadata, "spec": found["spec"], "status": found["status"]}
 
 
 def own(name: str) -> str:
@@ -144,6 +151,31 @@ def test_what_is_missing_without_an_event_stays_in_force(hub: Hub) -> None:
     assert hub.east.names() == names[1:]
 
 
+def test_what_an_older_state_of_the_cluster_lacks_is_written_again(hub: Hub) -> None:
+    """Statuses and mirrors of before are gone or old with it, and nothing else changes."""
+    hub.write(*map(own, NAMES[:2]))
+    before = [each for each in hub.kube.objects() if each["kind"] in MIRRORED]
+    for each in before:
+        metadata = each["metadata"]
+        if each["kind"] == "ClusterSummary":
+            hub.kube.drop(
+                find_gvk("ClusterProfile")._replace(kind=each["kind"]), "fleet", metadata["name"]
+            )
+        else:
+            hub.kube.put({**each, "status": {}})
+            # Its version is less than the one that was read last.
+            stored = hub.kube._objects[ObjectKey.of(each).identity]
+            stored["metadata"]["resourceVersion"] = "7"
+    hub.fleet.clock.advance(SETTLE)
+    hub.fleet.resync(HUB)
+    hub.fleet.wait(SETTLE, times=2)
+
+    after = [each for each in hub.kube.objects() if each["kind"] in MIRRORED]
+    assert list(map(shown, after)) == list(map(shown, before))
+    assert {hub.read("ClusterProfile", name).state for name in NAMES[:2]} == {"InForce"}
+    assert hub.east.names() == NAMES[:2]
+
+
 @pytest.mark.parametrize("names", [NAMES[:1], NAMES[:2]], ids=["one", "two"])
 def test_a_definition_that_is_deleted_withdraws_nothing(hub: Hub, names: list[str]) -> None:
     """It waits for no finalizer of its objects; once it is back they are found again."""
@@ -163,9 +195,21 @@ def test_a_definition_that_is_deleted_withdraws_nothing(hub: Hub, names: list[st
     assert {hub.read("ClusterProfile", name).state for name in names} == {"Missing"}
     assert hub.east.names() == names
 
+    hub.fleet.clock.advance(SETTLE)
     hub.write(*map(own, names))
     assert hub.read("ClusterProfile", "p00").state == "InForce"
     assert hub.east.names() == names
+    hub.fleet.resync(HUB)
+    hub.fleet.wait(SETTLE)
+    found = read(hub, "p00")
+    assert found
+    owners = [
+        owner["uid"]
+        for each in hub.kube.objects()
+        if each["kind"] == "ClusterSummary" and each["metadata"]["name"].startswith("p00-")
+        for owner in each["metadata"]["ownerReferences"]
+    ]
+    assert owners == [found["metadata"]["uid"]]
 
 
 def test_what_is_being_deleted_leaves_though_no_event_came(hub: Hub) -> None:
