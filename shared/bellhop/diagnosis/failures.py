@@ -91,6 +91,8 @@ def _check_cluster(here: Installation, key: str, unanswered: str) -> Iterator[Co
             for each in here.records.outcomes.of(key)
         )
         for_it = f"; {waiting} of its profiles wait for it" if waiting else ""
+        if key == catalog.configuration:
+            for_it += "; it holds the configuration, which stays in force as it was read last"
         # Of one that was not called before, the last time that it answered is known.
         since = health.since if known_down else health.swept_at
         yield failure("cluster", key, f"it is down: {down}{for_it}", since=since)

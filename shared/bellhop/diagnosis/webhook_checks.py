@@ -16,7 +16,9 @@ from bellhop.errors import BellhopError
 from bellhop.ingest.admission import INGEST, KNOCKER
 from bellhop.installation import Installation
 from bellhop.registration.forwarder_manifests import (
+    CONFIGURATION,
     NAME,
+    NAMES,
     NAMESPACE,
     is_direct,
 )
@@ -61,13 +63,12 @@ class WebhookChecks:
         resync = f"`bellhop resync {self._cluster.key}` writes it again, or reports what fails"
         found = self._kube.get(_WEBHOOKS, "", NAME)
         hooks = (found or {}).get("webhooks") or []
-        clients = [hook.get("clientConfig") or {} for hook in hooks]
         if found is None:
             health = self._here.records.health.head(self._cluster.key)
             why = f": {health.message}" if health.mute else ""
             yield failed("webhook", f"its webhook configuration is missing{why}", resync)
             return
-        problems = {each for client in clients for each in self._compare_webhook(client)}
+        problems = {each for hook in hooks for each in self._compare_webhook(hook)}
         lacking = {each.plural for each in self._resources} - _list_webhook_resources(hooks)
         if lacking:
             problems.add(f"does not send events of {', '.join(sorted(lacking))}")
@@ -79,13 +80,15 @@ class WebhookChecks:
             where = self._record.get("url") or "the Service in the cluster"
             yield passed("webhook", f"it calls {'ingest itself' if self._direct else where}")
 
-    def _compare_webhook(self, client: Mapping[str, Any]) -> Iterator[str]:
+    def _compare_webhook(self, hook: Mapping[str, Any]) -> Iterator[str]:
         """Yield the differences of a webhook from the registration."""
+        client = hook.get("clientConfig") or {}
         service = client.get("service") or {}
         path = str(service.get("path") or "")
         url = self._record.get("url", "")
         called = str(client.get("url") or path)
-        if not called.endswith(self._record.get("path", "")):
+        of_names = hook["name"] == CONFIGURATION and not self._direct
+        if not called.endswith(self._record.get("path", "") + NAMES * of_names):
             yield "calls another path than the forwarder's"
         token = digest_token(called.rpartition("/")[2])
         if self._direct and token not in self._cluster.gate((), 0).digests(self._now):
