@@ -64,9 +64,11 @@ class User:
         key = ObjectKey.of(manifest)
         return self._ask("POST", make_path(key.gvk, key.namespace, ""), manifest)
 
-    def apply(self, manifest: Mapping[str, Any], manager: str = "kubectl") -> dict[str, Any]:
+    def apply(
+        self, manifest: Mapping[str, Any], manager: str = "kubectl", *, dry_run: bool = False
+    ) -> dict[str, Any]:
         """Create or change an object by server-side apply, as `kubectl` and Flux do."""
-        query = f"?fieldManager={manager}&force=true"
+        query = f"?fieldManager={manager}&force=true{'&dryRun=All' * dry_run}"
         return self._ask("PATCH", make_path(*ObjectKey.of(manifest)) + query, manifest, _APPLY)
 
     def patch(self, key: ObjectKey, change: Mapping[str, Any], sub: str = "") -> dict[str, Any]:

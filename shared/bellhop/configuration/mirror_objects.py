@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bellhop.configuration.generated_objects import HOLDERS
 from bellhop.configuration.records import WrittenObject
+from bellhop.configuration.status_applier import StatusApplier
 from bellhop.core.digest import digest
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import (
@@ -39,9 +40,10 @@ Report = Callable[[ObjectKey, PermanentError], None]
 class MirrorObjects:
     """Writes and deletes mirrors one by one."""
 
-    def __init__(self, records: Records, report: Report) -> None:
+    def __init__(self, records: Records, applier: StatusApplier, report: Report) -> None:
         self._written = records.written
         self._clock = records.clock
+        self._applier = applier
         self._report = report
 
     def write(self, kube: Kube, owner: str, manifest: Manifest) -> bool:
@@ -56,7 +58,7 @@ class MirrorObjects:
         try:
             stored = self._apply(kube, manifest)["metadata"]
             if "status" in manifest:
-                kube.apply_status(manifest, uid=stored["uid"])
+                self._applier.apply(kube, manifest, stored["uid"])
         except StaleError as error:
             raise TemporaryError(str(error)) from error
         except PermanentError as error:

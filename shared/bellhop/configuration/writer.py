@@ -9,8 +9,8 @@ object that somebody's finalizer keeps is looked at again.
 
 A new mirror is recorded before it is written, so that it is found and deleted though the writer
 died; its digest is recorded after the write: after a death the same is written again. An object
-that the API server refuses is reported in the log, and written again with the next change. What
-was written before a request to write all again counts as lost.
+that the API server refuses is reported in the log, and written again with the next change. All
+that was written before a request to write it again counts as lost.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from bellhop.configuration.mirrors import (
 from bellhop.configuration.profiles import own_place
 from bellhop.configuration.records import ConfiguredObject, WrittenObject
 from bellhop.configuration.status import make_status
+from bellhop.configuration.status_applier import StatusApplier
 from bellhop.core.digest import digest
 from bellhop.core.gvk import ObjectKey
 from bellhop.errors import PermanentError, StaleError, TemporaryError
@@ -111,7 +112,8 @@ class StatusMirrorWriter:
     ) -> None:
         self._here = here
         self._written = here.records.written
-        self._mirrors = MirrorObjects(here.records, self._report)
+        self._applier = StatusApplier(here.records.clock)
+        self._mirrors = MirrorObjects(here.records, self._applier, self._report)
         self._access = access
         self._find_cluster = find_cluster
         self._find_object = find_object
@@ -192,7 +194,7 @@ class StatusMirrorWriter:
         if known and self._written.is_current(known, mark):
             return
         try:
-            kube.apply_status(manifest, uid=own.uid)
+            self._applier.apply(kube, manifest, own.uid)
             self._annotate(kube, manifest)
         except StaleError:
             # It was deleted, or created again: its own event has a status written.

@@ -22,7 +22,7 @@ from bellhop.state.messages import WriteStatus
 from bellhop.state.profile import Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.hooks import failing
-from tests.fakes.kube import FakeKube
+from tests.fakes.kube import Call, FakeKube
 from tests.fakes.manifests import (
     FOR_EACH,
     INSTANTIATE,
@@ -159,6 +159,28 @@ def test_a_new_generation_is_observed(hub: Hub) -> None:
     assert [each["lastTransitionTime"] for each in after] == [
         each["lastTransitionTime"] for each in before
     ]
+
+
+def test_a_definition_without_conditions_gets_the_rest(hub: Hub) -> None:
+    """As Sveltos' definitions; one refusal is enough for ten minutes."""
+    hub.fleet.deploy(OWN)
+    own = hub.store(profile())
+    apply = hub.kube.apply_status
+
+    def refusing(manifest: Any, *, uid: str) -> None:
+        if "conditions" in manifest["status"]:
+            hub.kube.calls.append(Call("apply status", PROFILE, "", "refused"))
+            raise InvalidError("refused: .status.conditions: field not declared in schema")
+        apply(manifest, uid=uid)
+
+    hub.kube.apply_status = refusing  # type: ignore[method-assign]
+    first = hub.write(MESSAGE)
+    hub.own["own"] = own._replace(generation=2)
+    second = hub.write(MESSAGE)
+
+    assert (len(first), len(second)) == (2, 1)
+    assert hub.status()["updatedClusters"]["clusters"][0]["name"] == "east"
+    assert "observedGeneration" not in hub.status()
 
 
 def test_a_refused_object_says_why(hub: Hub) -> None:
