@@ -54,7 +54,7 @@ _REST = re.compile(
     r"|tests/infra/test_(demo|forwarder_(flood|image|nats|outages)|lab_|release|site)"
     r"|tests/contract/test_(helm|live|registries|(?!kube)\w+_api_server)"
     r"|tests/flow/test_(checks|elsewhere|health|isolation|local|nats|operating|outages|renewing)"
-    r"|tests/flow/test_templated"
+    r"|tests/flow/test_(configuration_(crashes|outages)|gitops|sveltos_definitions|templated)"
     r"|tests/unit/(adapters/gcp/test_queue|gotemplate/test_oracle)"
 )
 """What only `make check` runs, beside what is marked so: clouds from Terraform to zips, our tools,

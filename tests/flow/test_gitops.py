@@ -96,7 +96,7 @@ def make_argo(user: User) -> GitOps:
     return ArgoCD(user, dict.fromkeys(("ClusterProfile", "EventTrigger"), script))
 
 
-@pytest.fixture(params=["Bellhop's", pytest.param("Sveltos'", marks=pytest.mark.rest)])
+@pytest.fixture(params=["Bellhop's", "Sveltos'"])
 def origin(request: pytest.FixtureRequest) -> str:
     """The author of the cluster's definitions."""
     return str(request.param)
