@@ -15,7 +15,7 @@ def main(arguments: Sequence[str]) -> int:
     """Build, and list the files."""
     parser = argparse.ArgumentParser("python -m infra.release", allow_abbrev=False)
     parser.add_argument("--no-packages", action="store_true", help="leave out those of functions")
-    parser.add_argument("--no-image", action="store_true", help="leave out the forwarder's image")
+    parser.add_argument("--no-image", action="store_true", help="leave out both images")
     asked = parser.parse_args(arguments)
     try:
         files = release(Path("dist"), packages=not asked.no_packages, image=not asked.no_image)

@@ -1,4 +1,4 @@
-"""The forwarder's image as an OCI archive, which buildah builds without a daemon."""
+"""Images of the forwarder and of `serve` as OCI archives, built by buildah without a daemon."""
 
 from __future__ import annotations
 
@@ -12,25 +12,44 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from msgspec import Struct
+
+from bellhop import __version__
 from bellhop.errors import MissingError, PermanentError
-from bellhop.registration.forwarder_pods import IMAGE
+from bellhop.registration import forwarder_pods
 from infra.release.archives import tarred
 from infra.release.checkout import Checkout
 
-_SOURCES = ("infra/forwarder", "shared/bellhop")
-_DOCKERFILE = "infra/forwarder/Dockerfile"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def archive_name(checkout: Checkout) -> str:
-    """Return the name of the archive, which ends with the architecture of this machine."""
+class Image(Struct, frozen=True):
+    """An image by the name under which the charts and `register` look for it, and its folder."""
+
+    name: str
+    folder: str
+
+    @property
+    def dockerfile(self) -> str:
+        """Return its Dockerfile, with the file beside it that says what a build is given."""
+        return f"{self.folder}/Dockerfile"
+
+
+FORWARDER = Image(forwarder_pods.IMAGE, "infra/forwarder")
+SERVE = Image(f"bellhop:{__version__}", "infra/serve")
+IMAGES = (FORWARDER, SERVE)
+
+
+def archive_name(image: Image, checkout: Checkout) -> str:
+    """Return the name of an archive, which ends with the architecture of this machine."""
     machine = platform.machine()
     architecture = _ARCHITECTURES.get(machine, machine)
-    return f"bellhop-forwarder-{checkout.version}-{architecture}.oci.tar"
+    name, _, _ = image.name.partition(":")
+    return f"{name}-{checkout.version}-{architecture}.oci.tar"
 
 
-def forwarder_image(checkout: Checkout) -> bytes:
-    """Build the image of the commit for the architecture of this machine, as an OCI archive.
+def build_image(image: Image, checkout: Checkout) -> bytes:
+    """Build an image of the commit for the architecture of this machine, as an OCI archive.
 
     The same base and commit make the same bytes. The variable BASE replaces the base image, for
     networks that reach only a mirror.
@@ -41,17 +60,20 @@ def forwarder_image(checkout: Checkout) -> bytes:
     """
     with _store() as folder:
         context, layout = folder / "context", folder / "layout"
-        with tarfile.open(fileobj=io.BytesIO(checkout.archive(_SOURCES))) as opened:
+        with tarfile.open(
+            fileobj=io.BytesIO(checkout.archive([image.folder, "shared/bellhop"]))
+        ) as opened:
             opened.extractall(context, filter="data")
         root = context / checkout.name
         _run(
+            image,
             *("buildah", *_storage(folder), "build", "--quiet", *_arguments()),
             # The kernel's namespaces are not needed, so that it builds inside a container, too.
             *("--isolation", "chroot", "--timestamp", str(checkout.time)),
-            *("--ignorefile", str(root / f"{_DOCKERFILE}.dockerignore")),
-            *("--file", str(root / _DOCKERFILE)),
+            *("--ignorefile", str(root / f"{image.dockerfile}.dockerignore")),
+            *("--file", str(root / image.dockerfile)),
             # The whole name: containerd takes the name of an archive as it is.
-            *("--tag", f"oci:{layout}:docker.io/library/{IMAGE}", str(root)),
+            *("--tag", f"oci:{layout}:docker.io/library/{image.name}", str(root)),
         )
         paths = (path for path in layout.rglob("*") if path.is_file())
         files = {str(path.relative_to(layout)): path.read_bytes() for path in paths}
@@ -87,17 +109,17 @@ def _arguments() -> Iterator[str]:
         yield f"--build-arg=BASE={base}"
 
 
-def _run(*command: str) -> None:
+def _run(image: Image, *command: str) -> None:
     try:
         subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - no shell
     except FileNotFoundError as error:
         raise MissingError(
-            "cannot build the forwarder's image: buildah is not on PATH; install it, or set"
+            f"cannot build the image '{image.name}': buildah is not on PATH; install it, or set"
             " IMAGE=no"
         ) from error
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip()
         raise PermanentError(
-            f"cannot build the forwarder's image: buildah failed: {said[-1000:]}; mend it, or set"
-            " IMAGE=no"
+            f"cannot build the image '{image.name}': buildah failed: {said[-1000:]}; mend it, or"
+            " set IMAGE=no"
         ) from error

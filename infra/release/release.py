@@ -3,8 +3,8 @@
 bellhop_fleet-VERSION-….whl, .tar.gz   what pip installs
 bellhop-VERSION-terraform.tar.gz       the modules, the packages' sources, and all examples
 bellhop-VERSION-aws.tar, -gcp.tar      the packages of functions, as `make package` builds them
-bellhop-forwarder-VERSION-….oci.tar    the forwarder's image
-bellhop-VERSION.tgz            the Helm chart, and bellhop-forwarder-VERSION.tgz
+bellhop-VERSION-….oci.tar              the image of `serve`, and bellhop-forwarder-VERSION-….oci.tar
+bellhop-VERSION.tgz                    the Helm chart, and bellhop-forwarder-VERSION.tgz
 bellhop-VERSION.cdx.json               the dependencies, in CycloneDX
 bellhop-VERSION.md                     the notes, from the changelog
 """
@@ -23,7 +23,7 @@ from infra.release.archives import modules, packed
 from infra.release.bom import bill_of_materials
 from infra.release.checkout import Checkout, check_out
 from infra.release.distribution import distribution
-from infra.release.image import archive_name, forwarder_image
+from infra.release.image import IMAGES, archive_name, build_image
 from infra.release.notes import notes
 
 _CLOUDS = {"aws": build, "gcp": lay_out}
@@ -43,7 +43,10 @@ def release(dist: Path, *, packages: bool = True, image: bool = True) -> Sequenc
     with filled(dist / "release") as folder:
         files = [folder.put(name, content) for name, content in _contents(checkout)]
         if image:
-            files.append(folder.put(archive_name(checkout), forwarder_image(checkout)))
+            files += [
+                folder.put(archive_name(each, checkout), build_image(each, checkout))
+                for each in IMAGES
+            ]
         if packages:
             for cloud in _CLOUDS:
                 content = _packages(checkout, cloud, dist)

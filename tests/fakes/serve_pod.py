@@ -31,7 +31,7 @@ _SEEN = {"PATH": "/app/bin:/usr/local/bin:/usr/bin:/bin", "PYTHONPATH": "/app/sh
 
 
 class ServeImage(Image):
-    """The image of `bellhop serve` with this checkout and its environment in place of the wheel."""
+    """The image of `bellhop serve`, with this checkout and its environment mounted."""
 
     def __init__(self, folder: Path) -> None:
         self.file = Dockerfile.read(ROOT / "infra/serve/Dockerfile")

@@ -1,4 +1,4 @@
-"""A stand-in for the forwarder's base image: this Python with pip, and the libraries that it needs.
+"""A stand-in for the base of both images: this Python with pip, and the libraries that it needs.
 
 No test reaches the registry of the real one.
 """
@@ -16,6 +16,9 @@ _STANDARD = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor
 _LEFT_OUT = shutil.ignore_patterns(
     "site-packages", "test", "tests", "__pycache__", "config-*", "ensurepip", "idlelib", "tkinter"
 )
+_OF_DEBIAN = ("libgcc_s.so.1", "libstdc++.so.6")
+"""Libraries that each image of Debian has, since its package manager needs them."""
+
 _OF_GLIBC = ("dl.so.2", "m.so.6", "pthread.so.0", "rt.so.1", "util.so.1")
 _DOCKERFILE = """\
 FROM scratch
@@ -78,4 +81,5 @@ def _libraries(programs: list[Path]) -> set[Path]:
     found = {Path(each) for each in re.findall(r"(?:=> |^\s+)(/\S+)", listed, re.MULTILINE)}
     # Wheels name the parts that glibc had before 2.34.
     libc = next(each for each in found if each.name == "libc.so.6")
-    return found | {libc.with_name(f"lib{each}") for each in _OF_GLIBC}
+    beside = (*_OF_DEBIAN, *(f"lib{each}" for each in _OF_GLIBC))
+    return found | {libc.with_name(each) for each in beside}

@@ -23,18 +23,16 @@ import pytest
 from bellhop import __version__
 from bellhop.cli.main import cli
 from bellhop.errors import InvalidError, MissingError, PermanentError
-from bellhop.registration.forwarder_pods import IMAGE as DEFAULT_IMAGE
 from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery, Process
 from infra.package.files import build_id
 from infra.release.archives import packed
 from infra.release.checkout import Checkout, check_out
-from infra.release.image import archive_name, forwarder_image
+from infra.release.image import FORWARDER, IMAGES, SERVE, Image, archive_name, build_image
 from infra.release.notes import notes
 from tests.docs.terminal import Terminal, typed
 from tests.infra.base_image import build_base_image, buildah
-from tests.infra.image import Dockerfile
 from tests.infra.release_files import clean_checkout, git, install_dependencies
 from tests.lab.terraform import find_terraform
 from tests.waiting import eventually
@@ -43,7 +41,7 @@ pytestmark = pytest.mark.timeout(600)  # Whichever test comes first builds and i
 
 ROOT = Path(__file__).parents[2]
 NAME = f"bellhop-{__version__}"
-IMAGE = archive_name(Checkout(root=ROOT, version=__version__, time=0, tagged=False))
+MADE = Checkout(root=ROOT, version=__version__, time=0, tagged=False)
 
 # Without any extra only the modules of a cloud may lack something.
 IMPORT_ALL = """
@@ -82,7 +80,7 @@ def build(checkout: Path, base: str) -> Path:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A base image for the forwarder's."""
+    """A base for both images."""
     return build_base_image(tmp_path_factory.mktemp("base") / "base.oci.tar")
 
 
@@ -128,7 +126,7 @@ def test_has_the_sums_of_all_its_files(released: Path) -> None:
         f"bellhop-forwarder-{__version__}.tgz",
         f"bellhop_fleet-{__version__}-py3-none-any.whl",
         f"bellhop_fleet-{__version__}.tar.gz",
-        IMAGE,
+        *(archive_name(each, MADE) for each in IMAGES),
     }
     lines = (released / "SHA256SUMS").read_text().splitlines()
     assert lines == [f"{digest}  {name}" for name, digest in sorted(found.items())]
@@ -192,21 +190,33 @@ def test_the_modules_find_their_packages(released: Path, tmp_path: Path) -> None
     )
 
 
-def test_the_image_runs_the_forwarder(released: Path, tmp_path: Path) -> None:
-    """Loaded from its archive, under the name that `register` installs by default, as nobody."""
-    index = json.loads(_member(released / IMAGE, "index.json"))
-    [manifest] = index["manifests"]
-    container = buildah(tmp_path, "from", f"oci-archive:{released / IMAGE}").strip()
+@pytest.mark.parametrize(
+    ("image", "option"),
+    [(FORWARDER, "--kubeconfig"), (SERVE, "--own-cluster")],
+    ids=["forwarder", "serve"],
+)
+def test_an_image_runs_its_program(
+    released: Path, tmp_path: Path, image: Image, option: str
+) -> None:
+    """Loaded from its archive, under the name that `register` and charts use, as nobody."""
+    archive = released / archive_name(image, MADE)
+    [manifest] = json.loads(_member(archive, "index.json"))["manifests"]
+    container = buildah(tmp_path, "from", f"oci-archive:{archive}").strip()
     found = json.loads(buildah(tmp_path, "inspect", container))["OCIv1"]
     config = found["config"]
-    run = ("run", "--isolation=chroot", container, "--", *config["Entrypoint"], "--help")
+    run = ("run", "--isolation=chroot", container, "--")
 
     assert manifest["annotations"]["org.opencontainers.image.ref.name"] == (
-        f"docker.io/library/{DEFAULT_IMAGE}"
+        f"docker.io/library/{image.name}"
     )
     assert config["User"] == "65532:65532"
-    assert found["architecture"] in IMAGE
-    assert "--kubeconfig" in buildah(tmp_path, *run)
+    assert found["architecture"] in archive.name
+    assert option in buildah(tmp_path, *run, *config["Entrypoint"], "--help")
+    if image == SERVE:
+        # Its compiled packages load, and it may write its state.
+        compiled = "import bcrypt, cryptography, lupa, msgspec, pydantic, re2, yaml"
+        buildah(tmp_path, *run, "python", "-c", f"{compiled}; open('/state/written', 'x')")
+        assert "clusterprofiles" in buildah(tmp_path, *run, "bellhop", "install", "crds", "--print")
 
 
 def _member(archive: Path, name: str) -> bytes:
@@ -224,10 +234,10 @@ def test_says_how_to_go_on_without_the_image(
     monkeypatch.setenv("BASE", f"oci-archive:{tmp_path / 'none.tar'}")
 
     with pytest.raises(PermanentError, match=r"(?s)buildah failed: .*none\.tar.*set IMAGE=no"):
-        forwarder_image(made)
+        build_image(FORWARDER, made)
     monkeypatch.setenv("PATH", _only(tmp_path / "bin", "git"))
     with pytest.raises(MissingError, match="buildah is not on PATH; install it, or set IMAGE=no"):
-        forwarder_image(made)
+        build_image(SERVE, made)
 
 
 def _only(folder: Path, program: str) -> str:
@@ -369,19 +379,6 @@ def test_the_unit_runs_what_is_installed() -> None:
     assert "BELLHOP_STATE=/var/lib/bellhop" in unit["Service"]["Environment"].split()
     assert unit["Service"]["StateDirectory"] == "bellhop"
     _accepts(name, options)
-
-
-def test_the_image_of_serve_is_of_the_wheel() -> None:
-    """Of the base that the forwarder has, by its digest, as nobody, with a state that it owns."""
-    read = Dockerfile.read(ROOT / "infra/serve/Dockerfile")
-    program, name, *options = read.entrypoint
-
-    assert read.base == Dockerfile.read(ROOT / "infra/forwarder/Dockerfile").base
-    assert read.copied == ["bellhop_fleet-*.whl"]
-    assert read.user == "65532:65532"
-    assert f"-o 65532 -g 65532 {read.environment['BELLHOP_STATE']}" in str(read.steps)
-    assert program == "bellhop"
-    _accepts(name, [*options, "--advertise", "https://bellhop.example.com:8443"])
 
 
 def _accepts(name: str, options: list[str]) -> None:

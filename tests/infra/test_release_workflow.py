@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from infra.release.checkout import Checkout
-from infra.release.image import archive_name
+from infra.release.image import IMAGES, archive_name
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW: dict[Any, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
@@ -29,9 +29,12 @@ def test_its_targets_and_files_are_there() -> None:
     assert targets == ["release"]
     for target in targets:
         subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
+    [names] = re.findall(r"for name in (.+); do", RUN)
     [archive] = re.findall(r'archive="release/(\S+)"', RUN)
     made = Checkout(root=ROOT, version="$version", time=0, tagged=True)
-    assert archive.replace("amd64", "ARCH") == re.sub("amd64|arm64", "ARCH", archive_name(made))
+    assert {archive.replace("$name", each) for each in names.split()} == {
+        re.sub("arm64", "amd64", archive_name(each, made)) for each in IMAGES
+    }
 
 
 def test_each_action_has_a_version() -> None:
