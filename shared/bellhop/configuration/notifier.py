@@ -120,7 +120,8 @@ class StatusNotifier:
         """Yield all objects of the configuration cluster, since a set has no event of its own."""
         if message.cluster != catalog.configuration:
             return
-        yield from list_objects(self._records)
+        # It has the object of each cluster read anyway, of which their status follows.
+        yield from (each for each in list_objects(self._records) if each.kind != "SveltosCluster")
 
 
 def list_objects(records: Records) -> Iterator[WriteStatus]:

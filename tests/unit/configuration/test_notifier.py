@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
-from bellhop.core.gvk import GVK
+from bellhop.configuration.notifier import StatusNotifier
+from bellhop.configuration.records import ConfiguredObject
+from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import UnreachableError
 from bellhop.ports.kube import Manifest
-from bellhop.state.messages import Resync, WriteStatus
+from bellhop.state.envelope import Envelope
+from bellhop.state.messages import Publisher, ReadBack, Resync, WriteStatus
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import (
     FOR_EACH,
@@ -150,3 +154,29 @@ def test_without_a_configuration_cluster_no_message_is_published(fleet: Fleet) -
     fleet.deploy(join(profile(), holder("own", config("a"))))
 
     assert list(fleet.records.written.rows("ClusterProfile//own")) == []
+
+
+class Published(Publisher):
+    """Keeps messages instead of sending them."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.messages: list[Envelope] = []
+
+    def publish(self, messages: Iterable[Envelope]) -> None:
+        self.messages += messages
+
+
+def test_the_status_of_a_cluster_follows_its_reading(hub: Hub) -> None:
+    """A resync of the hub has each cluster's object read, so that it adds no second message."""
+    published, fleet = Published(), hub.fleet
+    known = ConfiguredObject("u-1", "7", 1, "Rejected", in_force=False, at=fleet.clock.now())
+    fleet.records.configured.put("SveltosCluster", "prod", "eu-1", known)
+    notifier = StatusNotifier(fleet.records, fleet.catalogs, published)
+    key = ObjectKey(find_gvk("SveltosCluster"), "prod", "eu-1")
+
+    notifier.follow(Resync("fleet/hub"))
+    assert WriteStatus("SveltosCluster", "prod", "eu-1") not in published.messages
+
+    notifier.follow(ReadBack("fleet/hub", str(key), "u-1", 0))
+    assert published.messages[-1] == WriteStatus("SveltosCluster", "prod", "eu-1")
