@@ -65,6 +65,7 @@ def test_each_metric_of_an_alarm_is_counted() -> None:
     assert sum(AWS.alarms.values()) == 3 * queues + 2 * functions + 11
 
 
+@pytest.mark.timeout(600)
 def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cluster) -> None:
     """A change that makes events dearer, or cheaper, counts again.
 
@@ -75,6 +76,7 @@ def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cl
         _compare(play, "aws", source_cluster)
 
 
+@pytest.mark.timeout(600)
 def test_what_was_counted_is_what_is_asked_of_google(
     pubsub_place: str, storage: Storage, source_cluster: Cluster
 ) -> None:
