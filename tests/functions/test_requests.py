@@ -95,7 +95,11 @@ def _compare(play: Play, cloud: str, cluster: Cluster) -> None:
             # It reads all clusters, or all that matches: there is less of either here.
             units["read"] = then[name].units["read"]
         compared, expected = _comparable(replace(now[name], units=units)), _comparable(then[name])
-        assert compared == pytest.approx(expected, rel=0.1, abs=2), name
+        # On a slow machine a process may read a kubeconfig once more.
+        none = dict.fromkeys(compared.keys() | expected.keys(), 0.0)
+        # A status that was written within five seconds takes three requests of a queue more.
+        few = 6 if name == CONFIGURATION_CHANGE else 2
+        assert none | compared == pytest.approx(none | expected, rel=0.1, abs=few), name
 
 
 def _comparable(count: Count) -> dict[str, float]:
