@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bellhop import __version__
-from bellhop.configuration.definitions import DEFINITIONS, make_definitions
+from bellhop.configuration.definitions import make_definitions
+from bellhop.configuration.rights import list_rules
 from bellhop.documents.document import dump
 from bellhop.registration.forwarder_manifests import MESSAGING_NAMESPACE, NAMESPACE
 from infra.release.archives import tarred
@@ -116,14 +117,10 @@ def _forwarder_rules() -> Iterator[dict[str, Any]]:
 
 
 def _configuration_rules() -> Iterator[dict[str, Any]]:
-    """Yield what the configuration needs: users' kinds to read, reports and status to write."""
-    yield _rule("", ["configmaps", "secrets"], ("get",))
-    yield _rule("", ["events"], ("create", "patch"))
+    """Yield what the configuration needs, and to read the definitions of its kinds."""
+    for each in list_rules():
+        yield _rule(each.group, list(each.resources), each.verbs)
     yield _rule("apiextensions.k8s.io", ["customresourcedefinitions"], ("get", "list"))
-    for group in sorted({each.group for each in DEFINITIONS}):
-        plurals = sorted(each.plural for each in DEFINITIONS if each.group == group)
-        yield _rule(group, plurals, ("get", "list", *_WRITE))
-        yield _rule(group, [f"{each}/status" for each in plurals], ("get", "patch"))
 
 
 def _own(group: str, resources: list[str]) -> Iterator[dict[str, Any]]:

@@ -108,7 +108,8 @@ class Settings(Struct, frozen=True):
 
     hold_share: float = 0.5
     """Share of the matches of a source in a cluster. If more of them end at once, nothing is
-    withdrawn until a user releases it or resyncs agree; 0, or 1 and more, switches that off."""
+    withdrawn until a user releases it or resyncs agree; 0, or 1 and more, switches that off. It is
+    also the share of the clusters of SveltosClusters that may be deregistered at once."""
 
     hold_from: int = 20
     """Objects that must match a source in a cluster before any deletion is held. For fewer add-ons

@@ -16,6 +16,7 @@ from bellhop.configuration.records import ConfiguredObject
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.errors import DeniedError
+from bellhop.registration.forwarder_manifests import HOLDERS, NAME
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
 from tests.flow import test_examples as examples
 from tests.flow.conftest import EXAMPLES, Flow
@@ -30,6 +31,9 @@ SOURCE, TRIGGER = GVK(LIB, "v1beta1", "EventSource"), GVK(LIB, "v1beta1", "Event
 CONFIG_MAP, SECRET = GVK("", "v1", "ConfigMap"), GVK("", "v1", "Secret")
 EAST = "clusterSelector: {matchLabels: {dep: eng}}"
 OWN = ObjectKey(PROFILE, "", "own")
+WEBHOOKS = ObjectKey(
+    GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), "", NAME
+)
 BOTH = """
 apiVersion: config.projectsveltos.io/v1beta1
 kind: ClusterProfile
@@ -124,6 +128,23 @@ class Hub(Flow):
             for each in yaml.safe_load(printed)["items"]
             if (each["metadata"]["name"], each["status"]["kind"]) == (name, kind)
         )
+
+    def events(self) -> list[str]:
+        """Return the kinds of objects about which there are Events of Bellhop, in order."""
+        listed = self.source.list(GVK("", "v1", "Event"))
+        found = [each for each in listed if each["source"].get("component") == "bellhop"]
+        assert all(each["reason"] == "Invalid" for each in found)
+        return sorted(each["involvedObject"]["kind"] for each in found)
+
+    def limits(self) -> list[str]:
+        """Return the namespaces whose ConfigMaps and Secrets the API server reports."""
+        [hook] = [
+            each
+            for each in (self.source.get(WEBHOOKS) or {"webhooks": []})["webhooks"]
+            if each["name"] == HOLDERS
+        ] or [{}]
+        selector = hook.get("namespaceSelector", {"matchExpressions": [{}, {"values": []}]})
+        return list(selector["matchExpressions"][-1]["values"])
 
     def resynced_at(self) -> object:
         """Return when the hub was resynced last."""
@@ -259,6 +280,32 @@ def test_a_profile_follows_its_objects_by_their_events(hub: Hub) -> None:
     assert hub.find(ObjectKey(SECRET, "default", "unnamed")) is None
 
 
+def test_a_namespace_that_is_named_later_is_followed(hub: Hub) -> None:
+    """The webhook is called there, and not in others, where the API server can limit it."""
+    for name in ("team", "unnamed"):
+        hub.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    hub.post(holder("own", config("made"), namespace="team"))
+    hub.post(profile(EAST).replace("namespace: default", "namespace: team"))
+    eventually("it is deployed", hub.is_deployed("made"))
+    eventually("the webhook is limited", lambda: hub.limits() == ["team"])
+    hub.settle()
+
+    before, numbers = hub.resynced_at(), count()
+
+    def is_followed() -> bool:
+        name = f"made-{next(numbers)}"
+        hub.post(holder("own", config(name), namespace="team"))
+        try:
+            eventually("", hub.is_deployed(name), patience=2)
+        except AssertionError:
+            # An API server learns of a webhook configuration a moment after it stored it.
+            return False
+        return True
+
+    eventually("a change is followed", is_followed, patience=90)
+    assert hub.resynced_at() == before
+
+
 def test_the_forwarder_may_read_no_object_of_the_configuration(hub: Hub) -> None:
     """Only names leave the cluster by it, so a Secret that no manifest names stays there."""
     hub.write(BOTH, HIDDEN % "own", holder("own", config("made")))
@@ -299,8 +346,12 @@ def test_a_trigger_finds_its_holder_by_a_template(hub: Hub) -> None:
     eventually("nothing is left", hub.is_deployed())
 
 
+@pytest.mark.oldest
 def test_an_invalid_object_changes_nothing_and_is_shown(hub: Hub) -> None:
-    """The API server takes it by the definition; the manifest of before stays in force."""
+    """The API server takes it by the definition; the manifest of before stays in force.
+
+    Objects without a status get one Event, in `default` where they have no namespace.
+    """
     hub.write(profile(EAST), holder("own", config("one")))
     eventually("it is deployed", hub.is_deployed("one"))
 
@@ -309,6 +360,22 @@ def test_an_invalid_object_changes_nothing_and_is_shown(hub: Hub) -> None:
     assert hub.shown("own", "ClusterProfile")["inForce"]
     assert "maxUpdate" in hub.shown("own", "ClusterProfile")["message"]
     assert hub.deployed() == ["one"]
+
+    mistake = "bellhop.dev/allow: ConfigMap"
+    annotated = f"{{name: wrong, annotations: {{{mistake}}}}}"
+    wrong = source(name="wrong").replace("{name: wrong}", annotated)
+    hub.post(wrong, holder("own", config("two"), annotations=mistake))
+    kinds = ["ClusterProfile", "ConfigMap", "EventSource"]
+    eventually("each has an Event", lambda: hub.events() == kinds)
+    hub.settle()
+    assert hub.events() == kinds
+    failures = hub.failures()
+    assert "EventSource wrong" in failures
+    assert "ConfigMap default/own" in failures
+    hub.write(profile(EAST), holder("own", config("two")))
+    hub.source.delete(ObjectKey(SOURCE, "", "wrong"))
+    eventually("all are in force", lambda: "stays in force" not in hub.failures())
+    eventually("all are in force", lambda: "is not used" not in hub.failures())
 
 
 def test_files_change_the_manifests_once_no_cluster_holds_them(hub: Hub) -> None:

@@ -9,9 +9,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from bellhop.configuration.definitions import make_definitions
+from bellhop.configuration.withdrawal import SETTLE
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.state.messages import ReadBack
+from tests.fakes.kept import require_value
 from tests.functions.roles import SOUTH, Post
 from tests.waiting import eventually
 
@@ -62,11 +66,19 @@ def registers_by_an_object(post: Post, *, by_hand: bool = False) -> None:
         post.work(ReadBack(SOUTH, str(key), uid, 0, rang=datetime.now(UTC).isoformat()))
         registered = post.here.records.clusters.get(place)
         someone.delete(key)
+        _notice_deletion(post, name)
         post.work(ReadBack(SOUTH, str(key), uid, 0, rang=datetime.now(UTC).isoformat()))
 
     assert registered
     assert post.here.records.clusters.get(place) is None
     assert list(post.here.secrets.names(f"kubeconfig/{place}")) == []
+
+
+def _notice_deletion(post: Post, name: str) -> None:
+    """Have the deletion of an object noticed so long ago that no other belongs to it."""
+    table = post.here.records.configured
+    kept = require_value(table.get(CLUSTER.kind, "default", name))
+    table.put(CLUSTER.kind, "default", name, replace(kept, state="Leaving", at=kept.at - SETTLE))
 
 
 @contextmanager

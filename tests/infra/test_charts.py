@@ -16,6 +16,7 @@ import yaml
 from bellhop import __version__
 from bellhop.cli.main import cli
 from bellhop.configuration.definitions import make_definitions
+from bellhop.configuration.rights import list_checks
 from bellhop.registration.forwarder_pods import IMAGE, forwarder_manifests
 from infra.charts.build import BELLHOP, CHARTS, FORWARDER, pack_chart
 from infra.charts_page import PAGE, read_meanings, written
@@ -272,6 +273,20 @@ def test_no_rule_is_a_wildcard(charts: Charts) -> None:
     for rule in of_kind(charts.render(BELLHOP), "ClusterRole")["rules"]:
         assert "*" not in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
         assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
+
+
+def test_the_account_has_each_right_that_doctor_checks(charts: Charts) -> None:
+    """And so can write status, mirrors and Events."""
+    granted = {
+        (verb, group, resource)
+        for rule in of_kind(charts.render(BELLHOP), "ClusterRole")["rules"]
+        if "resourceNames" not in rule
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    for verb, group, resource, subresource, _ in list_checks():
+        assert (verb, group, "/".join(filter(None, (resource, subresource)))) in granted
 
 
 def test_without_an_own_cluster_there_are_no_rights(charts: Charts) -> None:

@@ -29,6 +29,7 @@ from bellhop.api.kinds import (
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
 from bellhop.configuration.cluster_objects import ClusterObjects
+from bellhop.configuration.cluster_withdrawal import ClusterWithdrawal
 from bellhop.configuration.finalizers import set_finalizer
 from bellhop.configuration.records import ConfiguredObject, State
 from bellhop.configuration.references import list_read_backs
@@ -44,6 +45,7 @@ from bellhop.errors import MissingError, PermanentError
 from bellhop.logs import Log
 from bellhop.ports.kube import Access, Kube, Manifest
 from bellhop.ports.store import ABSENT
+from bellhop.registration.holder_namespaces import is_first, resync_soon, widens
 from bellhop.rendering.origin_labels import is_generated
 from bellhop.settings import Settings
 from bellhop.state.messages import Publisher
@@ -99,8 +101,7 @@ class Admission:
             self._publisher.publish(self._clusters.list_naming(catalog, declared))
         if gvk.kind in HOLDERS and not is_referenced(catalog, declared):
             # Nothing names it, or nothing does any more.
-            if kept:
-                self._withdrawal().withdraw(cluster, kube, declared, kept, None)
+            self._withdraw(catalog, kube, declared, kept, None)
             return
         try:
             found = read()
@@ -111,12 +112,29 @@ class Admission:
         if found and is_generated(found["metadata"]):
             # It shows what a trigger made, and declares nothing.
             return
-        if gvk == CLUSTER:
+        if found is None or found["metadata"].get("deletionTimestamp"):
+            self._withdraw(catalog, kube, declared, kept, found)
+        elif gvk == CLUSTER:
             self._admit_cluster(catalog, declared, kept, found)
-        elif found and not found["metadata"].get("deletionTimestamp"):
+        else:
             self._admit(catalog, kube, declared, kept, found)
+
+    def _withdraw(
+        self,
+        catalog: Catalog,
+        kube: Kube,
+        key: DeclarationKey,
+        kept: Stored[ConfiguredObject] | None,
+        found: Manifest | None,
+    ) -> None:
+        """Take the next step for an object that was deleted, or that nothing names any more."""
+        if catalog.clusters[catalog.configuration].configuration == "preview":
+            self._preview_withdrawal(key, kept)
+        elif key.kind == CLUSTER.kind and self._clusters:
+            given = self._records, self._settings, self._clusters
+            ClusterWithdrawal(*given).withdraw(catalog.configuration, kube, key, kept, found)
         elif kept:
-            self._withdrawal().withdraw(cluster, kube, declared, kept, found)
+            self._withdrawal().withdraw(catalog.configuration, kube, key, kept, found)
 
     def _admit(
         self,
@@ -153,17 +171,10 @@ class Admission:
         catalog: Catalog,
         key: DeclarationKey,
         kept: Stored[ConfiguredObject] | None,
-        found: Manifest | None,
+        found: Manifest,
     ) -> None:
-        """Have a cluster follow its object, or deregister it once that was deleted."""
+        """Have a cluster follow its object."""
         hub = catalog.clusters[catalog.configuration]
-        if found is None or found["metadata"].get("deletionTimestamp"):
-            if self._clusters:
-                # Also without a record: a worker that registered it may have died before that.
-                self._clusters.remove(key)
-            if kept:
-                self._records.configured.delete(*key, expect=kept.token)
-            return
         record = self._make_record(kept, found)
         if self._clusters is None or hub.configuration == "preview":
             message = "its cluster would be registered"
@@ -173,7 +184,10 @@ class Admission:
         in_force = outcome.state == "InForce" or (record.in_force and outcome.state == "Rejected")
         message = outcome.message[:_LONGEST_MESSAGE]
         record = replace(record, state=outcome.state, in_force=in_force, message=message)
+        is_wider = is_first(self._records, catalog, key.namespace)
         self._put(key, kept, record)
+        if is_wider:
+            resync_soon(self._records, catalog)
 
     def _apply(
         self, new: Declaration, kept: Stored[ConfiguredObject] | None, record: ConfiguredObject
@@ -181,11 +195,14 @@ class Admission:
         held = kept is not None and kept.value.in_force
         if not held:
             kept = self._put(new.key, kept, record)
-        writer = self._make_writer()
+        catalog, writer = self._catalogs.current(), self._make_writer()
+        is_wider = widens(catalog, getattr(new, "holder_refs", ()))
         try:
             writer.apply([new])
         except PermanentError as error:
             record = replace(record, state="Rejected", in_force=held, message=_shorten(error))
+        if is_wider:
+            resync_soon(self._records, catalog)
         self._put(new.key, kept, record)
         named = list_read_backs(self._records, self._catalogs, self._access, new)
         try:
@@ -216,6 +233,18 @@ class Admission:
         except PermanentError as error:
             return replace(record, state="Rejected", message=_shorten(error))
         return replace(record, state="DryRun", message=f"would be {result.change}")
+
+    def _preview_withdrawal(
+        self, key: DeclarationKey, kept: Stored[ConfiguredObject] | None
+    ) -> None:
+        """Keep what a deleted object declared; of one that had no effect forget the record."""
+        if kept is None:
+            return
+        if kept.value.in_force:
+            now, message = self._records.clock.now(), "it was deleted, and would be withdrawn"
+            self._put(key, kept, replace(kept.value, state="DryRun", at=now, message=message))
+        else:
+            self._records.configured.delete(*key, expect=kept.token)
 
     def _make_writer(self) -> ManifestWriter:
         given = self._records, self._catalogs, self._publisher, self._settings

@@ -6,7 +6,7 @@ more before anything follows from it, and an error or an unserved kind is never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bellhop.api.kinds import CLUSTER, CONFIGURED_KINDS, DeclarationKey, is_namespaced
 from bellhop.configuration.definitions import DEFINITIONS
 from bellhop.configuration.finalizers import set_finalizer
-from bellhop.configuration.records import ConfiguredObject
+from bellhop.configuration.records import ConfiguredObject, Confirmation
 from bellhop.configuration.references import find_holders, make_read_back
 from bellhop.core.gvk import GVK
 from bellhop.core.identity import version_of
@@ -24,7 +24,7 @@ from bellhop.errors import DeniedError, PermanentError, StaleError, Unauthorized
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 from bellhop.rendering.origin_labels import is_generated
-from bellhop.resync.progress import ResyncSession
+from bellhop.resync.progress import ResyncSession, limit_problems
 from bellhop.state.messages import Publisher
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
@@ -39,7 +39,7 @@ _LEAVING = ("Leaving", "Ending")
 
 _MISSING = (
     "it is missing with its definition or with most of its kind, and no event said that it was"
-    " deleted; it stays in force until it is there again, or `bellhop delete` withdraws it"
+    " deleted; it stays in force until it is there again, or `bellhop {}` withdraws it"
 )
 
 
@@ -66,6 +66,7 @@ class Comparison:
         """
         if session.name != session.catalog.configuration:
             return
+        problems = []
         for gvk in CONFIGURED_KINDS:
             try:
                 messages = [
@@ -76,8 +77,17 @@ class Comparison:
             except PermanentError as error:
                 # Not served, or not to be read: what was read before stays in force.
                 self._log.warning("Cannot list a kind of the configuration", error=str(error))
+                problems.append(f"cannot list {gvk.kind}: {error}")
                 continue
             self._publisher.publish(messages)
+        self._record(session.name, limit_problems(problems))
+
+    def _record(self, cluster: str, problems: Sequence[str]) -> None:
+        """Record that the whole configuration was compared, or since when it is not and why."""
+        kept = self._records.confirmations.get(cluster)
+        at = kept.value.at if kept else None
+        new = Confirmation(at if problems else self._records.clock.now(), "; ".join(problems))
+        self._records.confirmations.put(cluster, new)
 
     def _compare(self, session: ResyncSession, gvk: GVK) -> Iterator[DeclarationKey]:
         known = {
@@ -95,10 +105,10 @@ class Comparison:
             self._request_all()
         there = {key: seen for key, seen in listed.items() if not seen.ending}
         yield from (key for key, seen in there.items() if every or known.get(key) != seen)
-        yield from self._judge_missing(session.kube, gvk, listed)
+        yield from self._judge_missing(session, gvk, listed)
 
     def _judge_missing(
-        self, kube: Kube, gvk: GVK, listed: Mapping[DeclarationKey, _Seen]
+        self, session: ResyncSession, gvk: GVK, listed: Mapping[DeclarationKey, _Seen]
     ) -> Iterator[DeclarationKey]:
         """Yield the objects that are missing or being deleted, but for those that stay in force.
 
@@ -113,15 +123,15 @@ class Comparison:
         kept = {key: each for key, each in every.items() if each.value.state not in _LEAVING}
         yield from every.keys() - kept.keys()
         missing = {key for key in kept if key not in listed or listed[key].ending}
-        undefined = bool(missing) and _is_definition_ending(kube, gvk)
+        undefined = bool(missing) and _is_definition_ending(session.kube, gvk)
         absent = missing - listed.keys()
         in_force = sum(each.value.in_force for each in kept.values())
         is_mass = len(absent) >= _MASS and 2 * len(absent) > in_force
         held = missing if undefined else absent if is_mass else set()
         yield from missing - held
         yield from (key for key in held if not self._mark_missing(key, kept[key]))
-        if undefined:
-            _release_finalizers(kube, gvk, missing)
+        if undefined and session.cluster.configuration == "on":
+            _release_finalizers(session.kube, gvk, missing)
 
     def _mark_missing(self, key: DeclarationKey, kept: Stored[ConfiguredObject]) -> bool:
         """Keep what an object declared in force; return False if nothing is in force of it."""
@@ -129,7 +139,9 @@ class Comparison:
             return False
         if kept.value.state != "Missing":
             now = self._records.clock.now()
-            lost = replace(kept.value, state="Missing", at=now, message=_MISSING)
+            verb = "deregister cluster" if key.kind == CLUSTER.kind else "delete"
+            message = _MISSING.format(verb)
+            lost = replace(kept.value, state="Missing", at=now, message=message)
             with suppress(StaleError):
                 self._records.configured.put(*key, lost, expect=kept.token)
             self._request_all()

@@ -3,7 +3,7 @@
     profile deployed in a cluster   its summary, the profile, its trigger, the cluster's content
     profile rendered                the profile, its trigger, the report that it was made of
     classifiers, health evaluated   the rules of that cluster and their reports
-    object of the hub read          its own status
+    object of the hub read          its own status, or an Event that says why it is refused
     hub resynced                    all objects; after an outage or a loss, all that is written
 
 They are published after the handler, and also if it fails: after a death between the two the
@@ -56,6 +56,9 @@ _FRESH = timedelta(seconds=10)
 _SOURCES = ("EventSource", "HealthCheck")
 """Kinds without one, of which there are reports."""
 
+_HOLDERS = ("ConfigMap", "Secret")
+"""Kinds of which nothing is written but why an object is refused."""
+
 
 class StatusNotifier:
     """Publishes what is to be written after a message was handled."""
@@ -71,7 +74,7 @@ class StatusNotifier:
             Resolve: _list_of_rendering,
             CheckHealth: _list_of_health,
             UpdateLabels: _list_of_labels,
-            ReadBack: _list_of_reading,
+            ReadBack: self._list_of_reading,
             Resync: self._list_of_resync,
         }
 
@@ -123,12 +126,28 @@ class StatusNotifier:
         # It has the object of each cluster read anyway, of which their status follows.
         yield from (each for each in list_objects(self._records) if each.kind != "SveltosCluster")
 
+    def _list_of_reading(self, catalog: Catalog, message: ReadBack) -> Iterator[WriteStatus]:
+        if message.cluster != catalog.configuration:
+            return
+        key = ObjectKey.parse(message.object)
+        what = key.gvk.kind, key.namespace, key.name
+        if key.gvk.group.endswith(".projectsveltos.io") and key.gvk.kind in (*_OWN, *_SOURCES):
+            yield WriteStatus(*what)
+        elif not key.gvk.group and key.gvk.kind in _HOLDERS:
+            kept = self._records.configured.get(*what)
+            if kept and kept.value.is_refused:
+                yield WriteStatus(*what)
+
 
 def list_objects(records: Records) -> Iterator[WriteStatus]:
     """Yield the messages of all objects of the configuration cluster."""
     for kind in (*_OWN, *_SOURCES):
         for namespace, name, _ in records.configured.list_kind(kind):
             yield WriteStatus(kind, namespace, name)
+    for kind in _HOLDERS:
+        for namespace, name, kept in records.configured.list_kind(kind):
+            if kept.value.is_refused:
+                yield WriteStatus(kind, namespace, name)
 
 
 def list_effects(records: Records, catalog: Catalog) -> Iterator[WriteStatus]:
@@ -177,11 +196,3 @@ def _list_of_health(catalog: Catalog, message: CheckHealth) -> Iterator[WriteSta
 
 def _list_of_labels(catalog: Catalog, _: UpdateLabels) -> Iterator[WriteStatus]:
     return (WriteStatus("Classifier", "", name) for name in catalog.classifiers)
-
-
-def _list_of_reading(catalog: Catalog, message: ReadBack) -> Iterator[WriteStatus]:
-    if message.cluster != catalog.configuration:
-        return
-    key = ObjectKey.parse(message.object)
-    if key.gvk.group.endswith(".projectsveltos.io") and key.gvk.kind in (*_OWN, *_SOURCES):
-        yield WriteStatus(key.gvk.kind, key.namespace, key.name)

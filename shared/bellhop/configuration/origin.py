@@ -106,6 +106,7 @@ def clear_configuration_cluster(here: Installation) -> str:
     here.declare.configure(key, "")
     # A worker may have previewed one meanwhile.
     _forget_objects(here)
+    here.records.confirmations.delete(key)
     return key
 
 

@@ -35,7 +35,12 @@ class ConfiguredObject(Struct, frozen=True):
     marks: Mapping[str, str] = {}
     """Annotations that commands set on the manifest, beside those of the object: pauses."""
     change: str = ""
-    """The change by which the deletion guard holds what its deletion removes."""
+    """The change by which the deletion guard holds what its deletion removes or deregisters."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether the present version of the object is not in force, and why is known."""
+        return self.state in ("Rejected", "OtherOrigin")
 
 
 class ConfiguredObjects(Table[ConfiguredObject, str, str, str]):
@@ -68,6 +73,22 @@ class ConfiguredObjects(Table[ConfiguredObject, str, str, str]):
         return found is not None and found.value.in_force and found.value.state != "Missing"
 
 
+class Confirmation(Struct, frozen=True):
+    """The last comparison of the configuration cluster with the records of its objects."""
+
+    at: datetime | None = None
+    """When one was complete last."""
+    problem: str = ""
+    """The kinds that could not be listed since, and why."""
+
+
+class Confirmations(Table[Confirmation, str]):
+    """Confirmations, by the cluster that holds the configuration."""
+
+    kind = Confirmation
+    partition, sort = "configured/confirmation", "{cluster}"
+
+
 class WrittenObject(Struct, frozen=True):
     """A status or mirror that was written, by its digest."""
 
@@ -88,7 +109,7 @@ class WrittenObjects(Table[WrittenObject, str, str]):
     """Written objects, by the object of which they are and their place.
 
     The owner is KIND/NAMESPACE/NAME, or the trigger and source cluster of a generated profile with
-    its name. A place is `status`, or CLUSTER/APIVERSION/KIND/NAMESPACE/NAME of a mirror.
+    its name. A place is `status`, `event`, or CLUSTER/APIVERSION/KIND/NAMESPACE/NAME of a mirror.
     """
 
     kind = WrittenObject

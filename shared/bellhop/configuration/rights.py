@@ -42,6 +42,7 @@ def list_rules() -> Iterator[Rule]:
     yield Rule("", ("configmaps", "secrets"), _READ)
     yield Rule("", ("configmaps", "secrets"), ("create", "patch", "delete"), GENERATED_NAMESPACE)
     yield Rule("", ("namespaces",), ("get", "create", "patch"))
+    yield Rule("", ("events",), ("create", "patch"))
     yield Rule("apps", ("deployments",), ("get",))
     for group in sorted({each.group for each in DEFINITIONS}):
         kinds = [each for each in DEFINITIONS if each.group == group]

@@ -15,7 +15,7 @@ from bellhop.api.sveltos_cluster import KIND as CLUSTER
 from bellhop.configuration.cluster_status import read_cluster_status
 from bellhop.configuration.conditions import State, make_conditions
 from bellhop.configuration.definitions import DEFINITIONS
-from bellhop.configuration.objects import Observed, SveltosClusterStatus, to_json
+from bellhop.configuration.objects import Observed, RoleRequestStatus, SveltosClusterStatus, to_json
 from bellhop.configuration.profiles import make_profile_status, make_request_status, own_place
 from bellhop.configuration.rules import (
     make_classifier_status,
@@ -49,7 +49,7 @@ def make_status(
     found = _make(here, kind, namespace, name)
     status, state = found or (_make_empty(kind), None)
     state = refusal or state
-    if refusal and isinstance(status, SveltosClusterStatus):
+    if refusal and isinstance(status, SveltosClusterStatus | RoleRequestStatus):
         status = replace(status, failure_message=refusal.message)
     if status is None or state is None:
         return None

@@ -1,4 +1,4 @@
-"""Writer of statuses and mirrors into the configuration cluster, by server-side apply.
+"""Writer of statuses, Events and mirrors into the configuration cluster, by server-side apply.
 
     message ─► computed from records ─► digest is the recorded one ─► nothing
                         else ─► record, if it is new ─► object, status ─► digest
@@ -36,12 +36,14 @@ from bellhop.configuration.mirrors import (
     make_generated,
     read_in_force,
 )
+from bellhop.configuration.object_events import make_event
 from bellhop.configuration.profiles import own_place
 from bellhop.configuration.records import ConfiguredObject, WrittenObject
 from bellhop.configuration.status import make_status
 from bellhop.configuration.status_applier import StatusApplier
 from bellhop.core.digest import digest
 from bellhop.core.gvk import ObjectKey
+from bellhop.declarations.diff import HOLDERS
 from bellhop.errors import PermanentError, StaleError, TemporaryError
 from bellhop.installation import InstallationView
 from bellhop.logs import Log
@@ -51,8 +53,14 @@ from bellhop.state.cluster import Cluster
 from bellhop.state.messages import WriteStatus
 from bellhop.state.records import Records
 
-_API_VERSIONS = {each.kind: each.api_version for each in DEFINITIONS}
-_STATUS = "status"
+_API_VERSIONS = {
+    **{each.kind: each.api_version for each in DEFINITIONS},
+    **dict.fromkeys(HOLDERS, "v1"),
+}
+_STATUS, _EVENT = "status", "event"
+_OF_USERS = frozenset({_STATUS, _EVENT})
+"""Places of what is written to or about a user's object: no mirrors."""
+
 _PROFILES = frozenset({"ClusterProfile", "Profile"})
 _SHORTEST, _LONGEST = timedelta(seconds=2), timedelta(minutes=1)
 """The pauses between two looks at an object that is being deleted."""
@@ -83,9 +91,8 @@ class OwnObject(NamedTuple):
 
 def read_own(found: ConfiguredObject) -> OwnObject:
     """Return a user's object by its record."""
-    refused = found.state in ("Rejected", "OtherOrigin")
     reason = "Invalid" if found.state == "Rejected" else found.state
-    refusal = stall(reason, found.message, found.at) if refused else None
+    refusal = stall(reason, found.message, found.at) if found.is_refused else None
     return OwnObject(found.uid, found.generation, refusal)
 
 
@@ -144,8 +151,10 @@ class StatusMirrorWriter:
             own = self._find_object(message.kind, message.namespace, message.name)
         if own and not message.cluster and "status" in self._sorts:
             self._write_status(kube, message, own, former.get(_STATUS))
-        elif not own and _STATUS in former:
-            self._written.delete(_owner(message), _STATUS)
+            self._write_event(kube, message, own, former.get(_EVENT))
+        elif not own:
+            for place in former.keys() & _OF_USERS:
+                self._written.delete(_owner(message), place)
         self._write_mirrors(kube, message, own, former)
 
     def _is_away(self, cluster: str) -> bool:
@@ -206,6 +215,27 @@ class StatusMirrorWriter:
         written = WrittenObject(mark, own.uid, self._now(), conditions)
         self._written.put(_owner(message), _STATUS, written)
 
+    def _write_event(
+        self, kube: Kube, message: WriteStatus, own: OwnObject, former: WrittenObject | None
+    ) -> None:
+        """Write an Event for each other reason why an object is not in force."""
+        if own.refusal is None:
+            if former:
+                self._written.delete(_owner(message), _EVENT)
+            return
+        state = own.refusal
+        since = state.since or self._now()
+        event = make_event(_name(message), own.uid, state.reason, state.message, since)
+        mark = digest(event)
+        if former and former.digest == mark:
+            return
+        try:
+            kube.apply(event)
+        except PermanentError as error:
+            self._report(ObjectKey.of(event), error)
+            return
+        self._written.put(_owner(message), _EVENT, WrittenObject(mark, own.uid, self._now()))
+
     def _annotate(self, kube: Kube, manifest: Manifest) -> None:
         """Annotate a user's object of which the status was cut."""
         annotations = manifest["metadata"].get("annotations")
@@ -220,7 +250,7 @@ class StatusMirrorWriter:
         own: OwnObject | None,
         former: Mapping[str, WrittenObject],
     ) -> None:
-        left = {each for each in former if each != _STATUS}
+        left = set(former.keys() - _OF_USERS)
         waits = False
         for manifest in self._list(message, own, left):
             if _SORTS[manifest["kind"]] in self._sorts:
@@ -298,7 +328,7 @@ def delete_written(records: Records, kube: Kube, messages: Iterable[WriteStatus]
     """
     for owner in dict.fromkeys(map(_owner, messages)):
         for place, kept in list(records.written.rows(owner)):
-            if place != _STATUS:
+            if place not in _OF_USERS:
                 remove(kube, place, kept.value.uid)
             records.written.delete(owner, place)
 
@@ -325,4 +355,4 @@ def _cluster_of(place: str) -> str:
 def _is_apart(message: WriteStatus, place: str) -> bool:
     """Return whether another message writes a mirror: that of a profile in a cluster."""
     profile = message.kind in _PROFILES and not message.cluster
-    return profile and place != _STATUS and bool(_cluster_of(place).strip("/"))
+    return profile and place not in _OF_USERS and bool(_cluster_of(place).strip("/"))

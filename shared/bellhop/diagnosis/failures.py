@@ -11,7 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 from bellhop.adapters.local.certificates import life
 from bellhop.diagnosis import (
+    configuration_status,
     declaration_status,
+    held_clusters,
     held_deletions,
     orphans,
     profile_status,
@@ -52,14 +54,17 @@ def list_failures(
     yield from worker_status.list_conditions(here)
     yield from declaration_status.list_lost(here)
     yield from _check_authority(here)
-    for key in here.catalogs.known().clusters:
+    clusters = here.catalogs.known().clusters
+    for key in clusters:
         yield from _check_cluster(here, key, unanswered.get(key, ""))
-    for cluster in here.catalogs.known().clusters.values():
+    for cluster in clusters.values():
         yield from _check_renewal(here, cluster)
     yield from _check_senders(here)
+    yield from configuration_status.list_conditions(here, unanswered)
     yield from declaration_status.list_conditions(here)
     yield from source_status.list_conditions(here)
     yield from held_deletions.list_conditions(here)
+    yield from held_clusters.list_conditions(here)
     yield from source_status.list_access_conditions(here)
     yield from profile_status.list_conditions(here, unanswered)
     yield from declaration_status.list_notices(here)

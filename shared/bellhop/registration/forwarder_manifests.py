@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ WEBHOOK = "ring.bellhop.dev"
 HOLDING = "drift.bellhop.dev"
 CHARTS = "charts.drift.bellhop.dev"
 CONFIGURATION = "configuration.bellhop.dev"
+HOLDERS = "holders.configuration.bellhop.dev"
 
 NAMES = "/names"
 """Ends the path to which the API server sends objects of which the forwarder reads nothing."""
@@ -49,6 +50,7 @@ def webhook_configuration(
     held: Sequence[Resource] = (),
     charts: Sequence[Resource] = (),
     configured: Sequence[Resource] = (),
+    namespaces: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Return the ValidatingWebhookConfiguration that calls the forwarder.
 
@@ -58,7 +60,8 @@ def webhook_configuration(
     side effects on a dry run. Objects in the forwarder's own namespace send nothing. A write sends
     one request for each version of its kind that sources name, in that version. Of the resources
     `held` against drift only the objects with our label, now or before the write, send requests; of
-    those of `charts` those with Helm's. Of the `configured` the forwarder sends only names.
+    those of `charts` those with Helm's. Of the `configured` the forwarder sends only names, and of
+    the ConfigMaps and Secrets among them those in `namespaces`, if these are given.
     """
     client: dict[str, Any] = {}
     if forwarder["ca"]:
@@ -85,11 +88,23 @@ def webhook_configuration(
             for name, label, some in ((HOLDING, _DEPLOYED, held), (CHARTS, _BY_HELM, charts))
             for number, once in enumerate(_split_versions(some))
         ]
-        + [
-            _webhook(CONFIGURATION, _add_names(client, forwarder), configured)
-            for _ in range(bool(configured))
-        ],
+        + list(_list_configured(_add_names(client, forwarder), configured, namespaces)),
     }
+
+
+def _list_configured(
+    client: Mapping[str, Any], resources: Sequence[Resource], namespaces: Collection[str] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the webhook of the configuration, and a limited one of its ConfigMaps and Secrets."""
+    holders = [each for each in resources if not each.gvk.group and namespaces is not None]
+    kinds = [each for each in resources if each not in holders]
+    if kinds:
+        yield _webhook(CONFIGURATION, client, kinds)
+    if holders and namespaces:
+        webhook = _webhook(HOLDERS, client, holders)
+        named = {"key": _NAMED, "operator": "In", "values": sorted(namespaces)}
+        webhook["namespaceSelector"]["matchExpressions"].append(named)
+        yield webhook
 
 
 def _add_names(client: Mapping[str, Any], forwarder: Mapping[str, str]) -> dict[str, Any]:

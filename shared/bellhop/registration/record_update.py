@@ -54,7 +54,7 @@ def update_cluster(here: Installation, key: str, change: Change) -> Cluster | No
         if gate:
             # Of the revision that it was: a gate that is opened meanwhile knows more.
             old = gate.value
-            known = old.kinds, old.revision, old.listeners, old.held, old.followed
+            known = old.kinds, old.revision, old.listeners, old.held, old.followed, old.configured
             here.records.gates.put(key, new.gate(*known))
         return new
     raise BusyError(f"cannot change cluster '{key}': it keeps being changed by others; try again")

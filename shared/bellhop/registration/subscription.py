@@ -32,6 +32,7 @@ from bellhop.registration.forwarder_manifests import (
     redact_paths,
     webhook_configuration,
 )
+from bellhop.registration.holder_namespaces import find_namespaces
 from bellhop.resync.hooks import Subscribed
 from bellhop.resync.progress import ResyncSession, limit_problems
 from bellhop.settings import Settings
@@ -167,7 +168,10 @@ class Subscription:
             if not is_direct(forwarder):
                 session.kube.apply(forwarder_role([*everything, *rest]))
             of_charts = [each for each in rest if each.gvk in charts]
-            webhooks = webhook_configuration(everything, forwarder, rest, of_charts, configured)
+            namespaces = find_namespaces(self._records, session.catalog) if configured else None
+            webhooks = webhook_configuration(
+                *(everything, forwarder, rest, of_charts, configured), namespaces
+            )
             session.kube.apply(marked(webhooks, self._records.installations.get()))
         except UnauthorizedError:
             raise

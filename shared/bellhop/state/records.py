@@ -17,7 +17,7 @@ from bellhop.clusters.records import (
     Heartbeats,
     Installations,
 )
-from bellhop.configuration.records import ConfiguredObjects, WrittenObjects
+from bellhop.configuration.records import ConfiguredObjects, Confirmations, WrittenObjects
 from bellhop.declarations.records import ApplySetLeases, HeldRemovals
 from bellhop.deploy.gates.records import Dependents, RolloutStates
 from bellhop.deploy.records import (
@@ -90,10 +90,10 @@ class Records:
         self.clock = clock
         self._payloads = Payloads(store, blobs, sealer, clock, short=short)
         self.clusters = Clusters(store)
-        self.choices = SetSelections(self._payloads)
+        self.choices, self.written = SetSelections(self._payloads), WrittenObjects(store)
         self.health = Healths(self._payloads)
         self.classified, self.circuits = Classifications(self._payloads), Circuits(store)
-        self.alerts, self.written = Alerts(store), WrittenObjects(store)
+        self.alerts, self.confirmations = Alerts(store), Confirmations(store)
         self.walks = ResyncProgresses(store, clock)
         self.strikes = DeletionConfirmations(store)
         self.gates = Gates(self._payloads)

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from bellhop.configuration.records import ConfiguredObject
 from bellhop.installation import Installation
 from bellhop.state.match import HeldDeletion, Match
 from bellhop.state.table import Stored
@@ -111,3 +112,41 @@ def test_what_is_not_held_cannot_be_released(bellhop: Bellhop, here: Installatio
         result = bellhop("release", *words)
         assert "name a cluster and an EventSource, or give --change or --all" in result.stderr
         assert result.exit_code == 2
+
+
+def hold_clusters(here: Installation) -> None:
+    """Have the deletion of three SveltosClusters held as one change."""
+    why = "held: 3 of 4 clusters would be deregistered; `bellhop release --change c0ffee` does it"
+    one = ConfiguredObject("1", "7", 1, "Ending", in_force=True, at=fleet.now(), message=why)
+    for name in ("a", "b", "c"):
+        kept = replace(one, change="c0ffee")
+        here.records.configured.put("SveltosCluster", "prod", name, kept)
+    here.records.configured.put("SveltosCluster", "prod", "d", replace(one, state="InForce"))
+
+
+def test_clusters_that_would_be_deregistered_are_held(bellhop: Bellhop, here: Installation) -> None:
+    """They are listed, described, a failure, and released by their change, once."""
+    hold_clusters(here)
+
+    assert "c0ffee" in bellhop("get", "held").stdout
+    [item] = json.loads(bellhop("get", "held", "-o", "json").stdout)["items"]
+    assert item["kind"] == "HeldClusters"
+    assert item["status"]["clusterNames"] == ["prod/a", "prod/b", "prod/c"]
+    assert "prod/c" in bellhop("describe", "held", "c0ffee").stdout
+    [row] = [
+        each
+        for each in json.loads(bellhop("show", "failures", "-o", "json").stdout)
+        if each["what"] == "held"
+    ]
+    assert (row["which"], row["count"]) == ("change c0ffee", 3)
+
+    done = bellhop("release", "--change", "c0ffee")
+    assert done.stdout == "Released 3 clusters of change 'c0ffee'.\n"
+    assert bellhop("release", "--change", "c0ffee").exit_code == 1
+    assert json.loads(bellhop("get", "held", "-o", "json").stdout)["items"] == []
+
+
+def test_all_that_is_held_contains_clusters(bellhop: Bellhop, here: Installation) -> None:
+    hold_clusters(here)
+    done = bellhop("release", "--all")
+    assert "Released 3 clusters of change 'c0ffee'." in done.stdout

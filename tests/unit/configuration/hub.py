@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
+from bellhop.adapters.local.secrets import KEY_BYTES, FileSecrets
+from bellhop.configuration.cluster_objects import ClusterObjects
 from bellhop.configuration.definitions import make_definitions
 from bellhop.configuration.records import ConfiguredObject
 from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.installation import Installation
+from bellhop.logs import Log
+from bellhop.runtime.handlers import Handlers
+from bellhop.runtime.handlers.sweep import make_resync_table
 from bellhop.settings import Settings
+from bellhop.state.consumer import Inbox
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 
@@ -33,6 +41,17 @@ class Hub:
             self.kube.apply(each)
         self.fleet.declare.configure(HUB, "on")
         self.fleet.pump()
+
+    def register_clusters(self, folder: Path) -> Installation:
+        """Have SveltosClusters register clusters from now on; return the installation of it."""
+        fleet, secrets = self.fleet, FileSecrets(folder / "secrets", bytes(KEY_BYTES))
+        here = replace(fleet.installation(), secrets=secrets)
+        given = fleet.records, fleet.catalogs, fleet.access, fleet.publisher, fleet.settings
+        log = Log(fleet.output)
+        stage = Handlers("sweep", make_resync_table(*given, log, ClusterObjects(here)))
+        for inbox in ("sweep", "confirm", "probe"):
+            fleet.inboxes[inbox] = Inbox(inbox, stage, fleet.settings, log)
+        return here
 
     def write(self, *texts: str, sent: bool = True) -> None:
         """Write objects as `kubectl apply` would, have their names sent, and work."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.core.sveltos_annotations import PROFILE_PAUSED
 from bellhop.errors import ConflictError, DeniedError
+from bellhop.registration.record_update import update_cluster
 from tests.fakes.hooks import failing
 from tests.fakes.manifests import config, holder, profile, source, trigger
 from tests.unit.configuration.hub import HUB, SETTLE, Hub, find_gvk
@@ -223,6 +225,14 @@ def test_files_keep_everything_when_the_cluster_holds_the_configuration_no_more(
     policy = hub.fleet.records.gates.get_or_none(HUB)
     assert policy
     assert policy.value.configured == ()
+
+
+def test_a_change_of_the_clusters_record_keeps_its_events(hub: Hub) -> None:
+    """As a renewed token does."""
+    update_cluster(hub.fleet.installation(), HUB, lambda found: replace(found, labels={"a": "b"}))
+    stored = hub.kube.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+
+    assert hub.hint(stored, before=0) == {"taken": 1, "dropped": 0}
 
 
 def test_a_death_between_record_and_manifest_is_repaired(hub: Hub) -> None:

@@ -15,13 +15,15 @@ from bellhop.configuration.admission import Admission
 from bellhop.configuration.cluster_objects import CONFIGURATION_UID, ClusterObjects
 from bellhop.configuration.clusters import ClusterAdmission
 from bellhop.configuration.records import ConfiguredObject
+from bellhop.configuration.withdrawal import SETTLE
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import ObjectKey
-from bellhop.errors import CloudDeniedError, DeniedError
+from bellhop.errors import CloudDeniedError, DeniedError, TemporaryError
 from bellhop.installation import Installation
 from bellhop.logs import Log
 from bellhop.ports.store import Secrets
 from bellhop.state.cluster import Cluster
+from tests.fakes.clock import FakeClock
 from tests.fakes.kept import require_value
 from tests.unit.configuration.objects import KEY, UID, secrets, sveltos_cluster
 
@@ -101,7 +103,9 @@ def test_a_new_kubeconfig_that_may_not_be_stored_leaves_the_former_in_use(
     assert (here.secrets.read(f"kubeconfig/{KEY}"), here.records.clusters.get(KEY)) == before
 
 
-def test_a_deletion_waits_until_the_kubeconfig_may_be_deleted(here: Installation) -> None:
+def test_a_deletion_waits_until_the_kubeconfig_may_be_deleted(
+    here: Installation, clock: FakeClock
+) -> None:
     """The record of the object says why, and the next message of it tries again."""
     kubeconfig = sanitise(SILENT, reach=LOCAL)
     here.secrets.put(f"kubeconfig/{HUB}", json.dumps(kubeconfig.to_dict()).encode())
@@ -114,7 +118,7 @@ def test_a_deletion_waits_until_the_kubeconfig_may_be_deleted(here: Installation
 
     for _ in range(2):
         with pytest.raises(DeniedError, match="cannot delete the kubeconfig"):
-            delete(bound(here))
+            delete(bound(here), clock)
 
     record = require_value(here.records.configured.get(CLUSTER.kind, "prod", "eu-1"))
     assert record.state == "Rejected"
@@ -123,16 +127,20 @@ def test_a_deletion_waits_until_the_kubeconfig_may_be_deleted(here: Installation
         f" (AccessDeniedException); {GRANT}"
     )
     assert here.records.clusters.get(KEY)
-    delete(here)
+    delete(here, clock)
     assert here.records.configured.get(CLUSTER.kind, "prod", "eu-1") is None
     assert here.records.clusters.get(KEY) is None
 
 
-def delete(here: Installation) -> None:
-    """Read the object, which is not there any more, as its message has it read."""
+def delete(here: Installation, clock: FakeClock) -> None:
+    """Read the object, which is not there any more, as its message has it read twice."""
     given = here.records, here.catalogs, here.access, here.publisher, here.settings
     key = ObjectKey(CLUSTER, "prod", "eu-1")
-    Admission(*given, Log(io.StringIO()), ClusterObjects(here)).admit(HUB, key, lambda: None)
+    admission = Admission(*given, Log(io.StringIO()), ClusterObjects(here))
+    with pytest.raises(TemporaryError, match="others may be"):
+        admission.admit(HUB, key, lambda: None)
+    clock.advance(SETTLE)
+    admission.admit(HUB, key, lambda: None)
 
 
 def test_a_cluster_of_a_cloud_has_no_kubeconfig_to_delete(here: Installation) -> None:

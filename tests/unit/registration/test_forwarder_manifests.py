@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from msgspec.structs import replace
 
 from bellhop.core.gvk import GVK, Resource
 from bellhop.registration import forwarder_manifests
@@ -288,3 +289,20 @@ def test_of_the_configuration_only_names_are_asked_for(
     assert configured["rules"][0]["resources"] == ["configmaps"]
     nothing = forwarder_manifests.webhook_configuration([], forwarder)
     assert nothing["webhooks"] == []
+
+
+def test_configmaps_and_secrets_are_asked_for_in_some_namespaces_only() -> None:
+    """Other kinds of the configuration in all, and never the forwarder's own."""
+    kinds = [CONFIG_MAP, replace(SERVICE, gvk=GVK("lib.projectsveltos.io", "v1beta1", "Set"))]
+    hooks = forwarder_manifests.webhook_configuration([], OUTSIDE, (), (), kinds, {"b", "a"})
+    every, some = hooks["webhooks"]
+
+    assert [each["name"] for each in (every, some)] == [
+        forwarder_manifests.CONFIGURATION,
+        forwarder_manifests.HOLDERS,
+    ]
+    own, named = some["namespaceSelector"]["matchExpressions"]
+    assert every["namespaceSelector"]["matchExpressions"] == [own]
+    assert (named["operator"], named["values"]) == ("In", ["a", "b"])
+    nobody = forwarder_manifests.webhook_configuration([], OUTSIDE, (), (), kinds, ())
+    assert [each["name"] for each in nobody["webhooks"]] == [forwarder_manifests.CONFIGURATION]

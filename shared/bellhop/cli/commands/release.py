@@ -45,6 +45,7 @@ def command(cluster: str, eventsource: str, *, change: str, everything: bool) ->
     asked = bool(cluster) + bool(change) + everything
     if asked != 1 or bool(cluster) != bool(eventsource):
         raise click.UsageError("name a cluster and an EventSource, or give --change or --all")
+    from bellhop.diagnosis.held_clusters import list_held_clusters, release_clusters
     from bellhop.diagnosis.held_deletions import group_by_change, list_held_reports, release_report
 
     here = session.open_installation()
@@ -55,7 +56,11 @@ def command(cluster: str, eventsource: str, *, change: str, everything: bool) ->
         changes = [
             each.name for each in group_by_change(x.value for x in here.records.removals.all())
         ]
+        changes += [each.name for each in list_held_clusters(here)]
     for name in changes:
+        if clusters := release_clusters(here, name):
+            say(f"Released {format_count(len(clusters), 'cluster')} of change '{name}'.")
+            continue
         addons = sum(each.addons for each in here.declare.release(name))
         say(f"Released {format_count(addons, 'add-on')} of change '{name}'.")
     for place in places:

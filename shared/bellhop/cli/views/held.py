@@ -10,6 +10,7 @@ from bellhop.cli import output
 from bellhop.cli.output import Column, Row, format_count
 from bellhop.cli.printer import Description
 from bellhop.cli.views.view import Query, View
+from bellhop.diagnosis.held_clusters import HeldClusters, list_held_clusters
 from bellhop.diagnosis.held_deletions import (
     HeldChange,
     HeldReport,
@@ -35,7 +36,9 @@ COLUMNS = (
 )
 
 
-Item = HeldReport | HeldChange
+_EXAMPLES = 3
+
+Item = HeldReport | HeldChange | HeldClusters
 
 
 def _select(here: Installation, query: Query) -> Iterator[Item]:
@@ -43,7 +46,8 @@ def _select(here: Installation, query: Query) -> Iterator[Item]:
         metadata = _metadata(each)
         if query.matches(metadata["namespace"], metadata["name"], metadata["labels"]):
             yield each
-    yield from (each for each in list_held_changes(here) if query.matches("", each.name, {}))
+    changes: list[HeldChange | HeldClusters] = [*list_held_changes(here), *list_held_clusters(here)]
+    yield from (each for each in changes if query.matches("", each.name, {}))
 
 
 def _metadata(item: HeldReport) -> Mapping[str, Any]:
@@ -68,6 +72,19 @@ def _row(_here: Installation, item: Item) -> Row:
             "change": item.name,
             "why": item.why,
         }
+    if isinstance(item, HeldClusters):
+        return {
+            "namespace": "",
+            "name": item.name,
+            "cluster": ", ".join(item.clusters[:1]) + ", …" * (len(item.clusters) > 1),
+            "eventsource": "-",
+            "held": len(item.clusters),
+            "of": None,
+            "since": item.since,
+            "examples": ", ".join(item.clusters[:_EXAMPLES]),
+            "change": item.name,
+            "why": item.why,
+        }
     metadata = _metadata(item)
     return {
         "namespace": metadata["namespace"],
@@ -86,6 +103,10 @@ def _row(_here: Installation, item: Item) -> Row:
 def _manifest(here: Installation, item: Item) -> Manifest:
     if isinstance(item, HeldChange):
         return _object("HeldChange", {"name": item.name}, _change_status(item))
+    if isinstance(item, HeldClusters):
+        clusters, since = list(item.clusters), item.since.isoformat()
+        found = {"held": len(clusters), "since": since, "why": item.why, "clusterNames": clusters}
+        return _object("HeldClusters", {"name": item.name}, found)
     metadata = _metadata(item)
     status = {
         "cluster": item.hold.cluster,
@@ -135,6 +156,12 @@ def _describe(here: Installation, item: Item, description: Description) -> None:
         description.section(
             format_count(item.addons, "add-on"), map(describe_removal, item.removals)
         )
+        return
+    if isinstance(item, HeldClusters):
+        description.begin("HeldClusters", item.name)
+        description.field("Why", item.why)
+        description.field("Since", output.format_time(item.since))
+        description.section(format_count(len(item.clusters), "cluster"), item.clusters)
         return
     metadata = _metadata(item)
     description.begin("HeldReport", f"{metadata['namespace']}/{metadata['name']}")
