@@ -30,7 +30,12 @@ from infra.lab.processes import Nursery
 HUB, WORKLOAD = "mgmt", "clusterapi-workload"
 _NAMESPACES = {HUB: "mgmt", WORKLOAD: "default"}
 _OURS = "projectsveltos"
-_SETTINGS = {"BELLHOP_RETRY_LONGEST": "5", "BELLHOP_REPORT_INBOX": "on"}
+_SETTINGS = {
+    "BELLHOP_RETRY_LONGEST": "5",
+    "BELLHOP_REPORT_INBOX": "on",
+    # A suite deletes all that it made, which may be more than the deletion guard lets pass.
+    "BELLHOP_HOLD_SHARE": "0",
+}
 _CONTROLLERS = ("addon-controller", "event-manager")
 _EXTRA_ROLE = "addon-controller-role-extra"
 

@@ -9,7 +9,7 @@ from tests.flow.management.suite import Suite, run_all
 
 pytestmark = pytest.mark.timeout(900)
 
-GROUPS = (addons, addons_patches, addons_local, addons_cluster)
+GROUPS = (addons, addons_patches, addons_local)
 FEW = (
     addons.deploys_once,
     addons.reports_a_missing_reference,
@@ -34,5 +34,5 @@ def test_plays_all_scenarios_twice(suite: Suite) -> None:
     """Five at a time, and those that change the cluster by themselves, with no reset in between."""
     for _ in range(2):
         run_all(suite, [scenario for each in GROUPS for scenario in each.SCENARIOS])
-        for each in addons_cluster.ALONE:
+        for each in addons_cluster.SCENARIOS:
             run_all(suite, [each])
