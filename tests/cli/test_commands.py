@@ -111,6 +111,7 @@ ELSEWHERE = {
     "evaluate": "from files alone, or a declared source: tests/unit/cli/test_trials.py",
     "backup": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
     "restore": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
+    "export": "tests/unit/cli/test_export.py",
     "import": "from files or a hub: tests/unit/cli/test_import_sveltos.py",
     "logs": "tests/cli/test_logs.py",
     "register": "tests/cli/test_register.py",

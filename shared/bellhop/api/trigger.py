@@ -10,7 +10,7 @@ from bellhop.api.policy_ref import GeneratorRef, PolicyRef
 from bellhop.core.base import Later, Many, mistake
 from bellhop.core.names import NameOrTemplate, Text, is_template
 from bellhop.core.selector import Selector
-from bellhop.core.sveltos_annotations import TRIGGER_PAUSED
+from bellhop.core.sveltos_annotations import INSTANTIATE_ALL, TRIGGER_PAUSED
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -54,9 +54,10 @@ class EventTrigger(AddonDeclaration):
     spec: EventTriggerSpec
 
     @property
-    def era_always_renders(self) -> bool:
+    def instantiates_all(self) -> bool:
         """Return whether contents are rendered with event data whatever their annotations say."""
-        return self.kind == "EventBasedAddOn" or self.api_version.endswith("/v1alpha1")
+        former = self.kind == "EventBasedAddOn" or self.api_version.endswith("/v1alpha1")
+        return former or INSTANTIATE_ALL in self.annotations
 
     @property
     def source_selector(self) -> Selector:

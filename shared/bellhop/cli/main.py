@@ -42,6 +42,7 @@ GROUPS = {
         "backup": "Write an installation into a sealed file.",
         "restore": "Fill a new installation from a backup.",
         "import": "Convert the configuration of other tools.",
+        "export": "Write manifests for the cluster that holds the configuration.",
     },
     "Deploy": {
         "apply": "Validate and store manifests.",

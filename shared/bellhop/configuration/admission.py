@@ -24,8 +24,10 @@ from bellhop.api.kinds import (
     Declaration,
     DeclarationKey,
     is_namespaced,
+    of,
     parse,
 )
+from bellhop.api.served import is_same_declaration
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
 from bellhop.configuration.cluster_objects import ClusterObjects
@@ -34,11 +36,10 @@ from bellhop.configuration.finalizers import set_finalizer
 from bellhop.configuration.records import ConfiguredObject, State
 from bellhop.configuration.references import list_read_backs
 from bellhop.configuration.withdrawal import Withdrawal
-from bellhop.core.digest import same
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.core.identity import version_of
 from bellhop.core.sveltos_annotations import TAKE_OVER
-from bellhop.declarations.apply import ManifestWriter, annotate_manifest
+from bellhop.declarations.apply import ManifestWriter, annotate_manifest, find_twins
 from bellhop.declarations.diff import HOLDERS, is_referenced
 from bellhop.documents.document import Document
 from bellhop.errors import MissingError, PermanentError
@@ -216,16 +217,17 @@ class Admission:
 
     def _may_take(self, new: Declaration, found: Manifest) -> bool:
         """Return whether an object may take the place of the manifest that files have stored."""
-        try:
-            stored = self._records.manifests.get(*new.key)
-        except MissingError:
-            return True
         annotations = found["metadata"].get("annotations") or {}
-        return (
-            stored is None
-            or same(stored.value, new.written)
-            or annotations.get(TAKE_OVER) == "files"
-        )
+        if annotations.get(TAKE_OVER) == "files":
+            return True
+        for key in (new.key, *find_twins(new.key)):
+            try:
+                stored = self._records.manifests.get(*key)
+            except MissingError:
+                continue
+            if stored and not is_same_declaration(of(stored.value), new):
+                return False
+        return True
 
     def _preview(self, new: Declaration, record: ConfiguredObject) -> ConfiguredObject:
         try:

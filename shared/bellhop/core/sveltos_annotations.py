@@ -45,6 +45,9 @@ TAKE_OVER = "bellhop.dev/take-over"
 """On a custom resource: with `files` it takes the place of a manifest of its name that files hold.
 """
 
+INSTANTIATE_ALL = "bellhop.dev/instantiate-all"
+"""On an EventTrigger, with any value: all contents are rendered with event data, as in v1alpha1."""
+
 HELD = "bellhop.dev/held"
 """On a deleted custom resource: the change by which the deletion guard holds its removal."""
 
@@ -126,6 +129,7 @@ MARKS: dict[str, Mark] = {
     LUA: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     SUBRESOURCES: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_OWN)),
+    INSTANTIATE_ALL: Mark("annotations", _TRIGGERS),
     PROFILE_PAUSED: Mark(
         "annotations",
         _PROFILES,

@@ -91,9 +91,10 @@ class ManifestWriter(ClusterWriter):
             created = {key for key, (_, change) in changed.items() if change == "created"}
             held = self._hold(before, declared, "changed", created)
             written = {self._write(new, change): new for new, change in changed.values()}
-            self._records.catalog.change("declared", keys=list(changed))
+            keys = [*changed, *self._delete_twins(declared)]
+            self._records.catalog.change("declared", keys=keys)
             after = self._catalogs.known(written)
-            self._publish_effects(list(changed), before, pending, after, held)
+            self._publish_effects(keys, before, pending, after, held)
         return results
 
     def preview(self, declarations: Sequence[Declaration]) -> list[WrittenManifest]:
@@ -202,12 +203,28 @@ class ManifestWriter(ClusterWriter):
         return self._records.manifests.put(*new.key, new.written)
 
     def _read_stored(self, new: Declaration) -> Manifest | None:
-        try:
-            kept = self._records.manifests.get(*new.key)
-        except MissingError:
-            # The stored content is lost: applying the manifest again is the cure.
-            return None
-        return kept.value if kept else None
+        """Return the manifest that a new one replaces: also one of the kind's other name.
+
+        Where a cluster holds the configuration, the origin was decided before; files are refused.
+        """
+        for key in (*self._list_twins(new.key), new.key):
+            try:
+                kept = self._records.manifests.get(*key)
+            except MissingError:
+                # The stored content is lost: applying the manifest again is the cure.
+                return None
+            if kept:
+                return kept.value
+        return None
+
+    def _list_twins(self, key: DeclarationKey) -> list[DeclarationKey]:
+        """Return the keys of manifests that one of the configuration cluster takes the place of."""
+        return find_twins(key) if self._origin == "cluster" else []
+
+    def _delete_twins(self, written: Iterable[DeclarationKey]) -> list[DeclarationKey]:
+        """Delete the manifests of which others took the place; return their keys."""
+        twins = [twin for key in written for twin in self._list_twins(key)]
+        return [twin for twin in twins if self._records.manifests.delete(*twin)]
 
     def _refuse_change(
         self, new: Declaration, old: Manifest | None, beside: set[DeclarationKey]
@@ -217,9 +234,10 @@ class ManifestWriter(ClusterWriter):
         was = of(old) if old else None
         if isinstance(was, EventTrigger):
             new.refuse_change(was)
-        for other in TRIGGERS:
-            twin = DeclarationKey(other, "", new.name)
-            if other != new.kind and (twin in beside or self._records.manifests.has(*twin)):
+        for twin in find_twins(new.key):
+            if twin in beside or (self._origin == "files" and self._records.manifests.has(*twin)):
+                self._refuse_other_origin(self._catalogs.known(), "apply", [twin])
+                other = twin.kind
                 raise InvalidError(
                     f"cannot apply {new.kind} '{new.name}': there is an {other} of that name,"
                     f" and both are one kind; delete it first: `bellhop delete {other.lower()}"
@@ -306,6 +324,12 @@ def _removing(
     deciding = {key: new for key, new in found if key.kind in (*TRIGGERS, *PROFILES, *SETS)}
     deleted = {key: new for key, new in found if key.kind == "EventSource" and new is None}
     return deciding | deleted
+
+
+def find_twins(key: DeclarationKey) -> list[DeclarationKey]:
+    """Return the keys under which files may hold the same trigger: its kind has two names."""
+    names = TRIGGERS if key.kind in TRIGGERS else ()
+    return [key._replace(kind=each) for each in names if each != key.kind]
 
 
 def annotate_manifest(manifest: Manifest, changes: Mapping[str, str | None]) -> Manifest:

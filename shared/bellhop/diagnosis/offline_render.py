@@ -222,7 +222,7 @@ class OfflineRender:
         )
 
     def _instantiate(self, done: Generation, profile: Profile) -> Iterator[RenderedHolder]:
-        always = self.trigger.era_always_renders
+        always = self.trigger.instantiates_all
         for ref in dict.fromkeys(done.refs):
             holder = self._holder(ref)
             made = holder and instance(ref, holder, done.fields, always=always)

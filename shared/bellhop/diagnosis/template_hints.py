@@ -34,7 +34,7 @@ def list_trigger_hints(
     for ref, holder in held:
         if {DIALECT, LUA} & {*holder.annotations, *trigger.annotations}:
             continue
-        actions, always = _list_actions(holder), trigger.era_always_renders
+        actions, always = _list_actions(holder), trigger.instantiates_all
         named = {name for action in actions for name in _OF_EVENT.findall(action)}
         if not always and INSTANTIATE not in holder.annotations:
             yield from _check_rendering(ref, holder, actions, named)

@@ -85,7 +85,7 @@ class Event(Struct, frozen=True):
         Raises:
             PermanentError: it is missing, or a template fails.
         """
-        always = self.trigger.era_always_renders
+        always = self.trigger.instantiates_all
         made = instance(ref, holder, self.fields, always=always) if holder else None
         if made is None:
             yield from held_values(ref, holder, field=field)

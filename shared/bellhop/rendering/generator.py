@@ -118,7 +118,7 @@ class Generator(Struct, frozen=True):
             return own.get(str(ref)) or self.find(ref)
 
         held = [(ref, find(ref)) for ref in refs]
-        made = contents(held, fields, always=trigger.era_always_renders)
+        made = contents(held, fields, always=trigger.instantiates_all)
         patches = tuple(self._held_patches(fields, find))
         made = tuple(each.with_patches(patches) for each in (*made, *self._addons(fields, find)))
         refuse_rendered(trigger, made)

@@ -85,7 +85,7 @@ def test_reads_the_first_era() -> None:
     assert addon.source_selector == Selector.parse("env=fv")
     assert addon.destination_selector is None
     assert addon.one_for_event
-    assert addon.era_always_renders
+    assert addon.instantiates_all
     assert addon.policy_refs == (
         PolicyRef("default", "network-policy", "ConfigMap", optional=False),
     )
@@ -111,7 +111,7 @@ def test_reads_the_middle_of_the_first_era() -> None:
     assert "ingress ~= nil" in balancers.selectors[0].script
     assert isinstance(policy, EventTrigger)
     assert policy.destination_selector == Selector.parse("dep=eng")
-    assert policy.era_always_renders
+    assert policy.instantiates_all
     assert contents.annotations == {"projectsveltos.io/template": "ok"}
 
 
@@ -178,7 +178,7 @@ def test_either_era_takes_either_selector(version: str, form: Any) -> None:
 )
 def test_the_era_decides_what_is_rendered(kind: str, version: str, always: bool) -> None:  # noqa: FBT001 - a table's column
     """Only the second era asks for an annotation."""
-    assert trigger({}, version, kind).era_always_renders is always
+    assert trigger({}, version, kind).instantiates_all is always
 
 
 def test_a_policy_has_each_field_from_a_declaration() -> None:

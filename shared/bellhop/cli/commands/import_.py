@@ -155,15 +155,13 @@ def _row(each: Converted) -> dict[str, Any]:
 
 def _format_report(found: Conversion) -> dict[str, Any]:
     """Return the report for programs, without contents of Secrets."""
-    from bellhop.cli.sveltos.folder import choose_path
-
     objects = [
         {
             "kind": each.kind,
             "namespace": each.namespace,
             "name": each.name,
             "result": _IMPORTED if each.manifests else _REFUSED,
-            "file": choose_path(each) if each.manifests else "",
+            "file": _choose_path(each) if each.manifests else "",
             "notes": list(each.notes),
         }
         for each in found.objects
@@ -187,15 +185,16 @@ def _report_rest(found: Conversion) -> None:
 
 
 def _write(folder: Path, found: Conversion, *, quiet: bool) -> None:
-    from bellhop.cli.sveltos.folder import write
+    from bellhop.cli.manifest_folder import ManifestFile, report_written, write_folder
 
-    secrets = write(folder, found.objects)
-    written = len(found.objects) - len(found.refused)
-    say(f"{format_count(written, 'file')} written to {folder}", err=quiet)
-    if secrets:
-        has = "has a Secret" if secrets == 1 else "have Secrets"
-        say(
-            f"warning: {format_count(secrets, 'file')} {has} in plain text, readable by you only:"
-            " encrypt before you commit",
-            err=True,
-        )
+    taken = [each for each in found.objects if each.manifests]
+    files = [ManifestFile(_choose_path(each), each.manifests, each.head) for each in taken]
+    report_written(folder, len(files), write_folder(folder, lambda: files), quiet=quiet)
+
+
+def _choose_path(each: Converted) -> str:
+    """Return the file of an object, relative to the folder."""
+    from bellhop.cli.manifest_folder import name_file
+
+    parent = "clusters" if each.kind == "SveltosCluster" else "manifests"
+    return f"{parent}/{name_file(each.kind, each.namespace, each.name)}"

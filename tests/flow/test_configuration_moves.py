@@ -1,0 +1,73 @@
+"""The configuration moves into a cluster, and what is deployed stays as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bellhop.core.gvk import ObjectKey
+from tests.fakes.manifests import config, holder, profile, source, trigger
+from tests.flow import test_examples as examples
+from tests.flow.conftest import Flow, await_calls
+from tests.flow.test_configuration_cluster import CONFIG_MAP, HUB, PROFILE, Hub
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.timeout(300)
+
+EAST = "clusterSelector: {matchLabels: {dep: eng}}"
+OWN = profile(EAST), holder("own", config("own"))
+LABELLED = ", labelFilters: [{key: sveltos, operation: Has}]"
+TO_EAST = "destinationClusterSelector: {matchLabels: {dep: eng}}"
+
+
+def hold(flow: Flow) -> Hub:
+    """Have the source cluster hold the configuration, and wait until it sends events of it."""
+    one = Hub(flow)
+    one.stand.do("install", "crds", HUB)
+    one.stand.do("set", "configuration-cluster", HUB)
+    one.settle()
+    one.await_events()
+    one.settle()
+    return one
+
+
+def deployed(flow: Flow) -> dict[str, tuple[str, str]]:
+    """Return uid and version of each ConfigMap that profiles deployed."""
+    found = [each["metadata"] for each in flow.destination.list(CONFIG_MAP)]
+    ours = [each for each in found if "projectsveltos.io/reason" in each.get("labels", {})]
+    return {each["name"]: (each["uid"], each["resourceVersion"]) for each in ours}
+
+
+def test_files_become_objects_and_nothing_is_deployed_again(flow: Flow, tmp_path: Path) -> None:
+    """A first trigger, too, which files have in a form that no definition serves."""
+    former = trigger(more=TO_EAST).replace("EventTrigger", "EventBasedAddOn")
+    made = holder("made", config("made-{{ .Resource.metadata.name }}"))
+    text = "---\n".join([*OWN, source(more=LABELLED), former, made])
+    flow.stand.do("apply", "-f", "-", stdin=text)
+    flow.stand.settle(HUB)
+    await_calls(flow.source_cluster)
+    flow.source.create(examples.service("web", sveltos="fv"))
+    eventually("all is deployed", lambda: deployed(flow).keys() == {"made-web", "own"})
+    before = deployed(flow)
+
+    folder = tmp_path / "fleet"
+    flow.stand.do("export", "--for-cluster", str(folder))
+    hub = hold(flow)
+    for file in sorted(folder.iterdir()):
+        hub.write(file.read_text())
+
+    def is_moved() -> bool:
+        printed = flow.stand.do("get", "configuration", "-o", "json")
+        found = [each["status"] for each in yaml.safe_load(printed)["items"]]
+        return all(each["origin"] == HUB and each["inForce"] for each in found)
+
+    eventually("the cluster holds all of it", is_moved)
+    hub.settle()
+    assert deployed(flow) == before
+
+    flow.source.create(examples.service("shop", sveltos="fv"))
+    eventually("the trigger is at work", lambda: "made-shop" in deployed(flow))
+    flow.source.delete(ObjectKey(PROFILE, "", "own"))
+    eventually("it is withdrawn", lambda: "own" not in deployed(flow))
