@@ -7,6 +7,7 @@ what a deleted profile had deployed is deleted, or released if it has `LeavePoli
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -14,6 +15,7 @@ import yaml
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.refusal import Call
 from bellhop.adapters.kube.transport import Request
+from bellhop.configuration.definitions import make_definitions
 from bellhop.core.gvk import GVK
 from tests.waiting import eventually
 
@@ -75,6 +77,36 @@ def definition(kind: str) -> dict[str, Any]:
             "versions": [version],
         },
     }
+
+
+def full_definitions() -> Iterator[dict[str, Any]]:
+    """Yield the definitions with Sveltos' schemas: without conditions, and with defaults.
+
+    Names, scopes and fields are those of Sveltos 1.14, as `definitions.py` has them.
+    """
+    for each in make_definitions(rules=False):
+        del each["metadata"]["labels"]
+        [version] = each["spec"]["versions"]
+        properties = version["schema"]["openAPIV3Schema"]["properties"]
+        for name in ("conditions", "observedGeneration"):
+            properties.get("status", {}).get("properties", {}).pop(name, None)
+        for name, default in _DEFAULTS.get(each["spec"]["names"]["kind"], {}).items():
+            properties["spec"]["properties"][name]["default"] = default
+        yield each
+
+
+_PROFILE_DEFAULTS = {
+    "continueOnConflict": False,
+    "reloader": False,
+    "stopMatchingBehavior": "WithdrawPolicies",
+    "syncMode": "Continuous",
+    "tier": 100,
+}
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "ClusterProfile": _PROFILE_DEFAULTS,
+    "EventTrigger": {**_PROFILE_DEFAULTS, "oneForEvent": False},
+    "Profile": _PROFILE_DEFAULTS,
+}
 
 
 def wait_until_served(kube: KubeClient, kind: str) -> None:
@@ -200,7 +232,8 @@ def _generated(spec: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _summary(profile: str, spec: dict[str, Any]) -> dict[str, Any]:
-    body = {"spec": {"clusterNamespace": "fleet", "clusterProfileSpec": spec}}
+    place = {"clusterNamespace": "fleet", "clusterName": "east", "clusterType": "Sveltos"}
+    body = {"spec": {**place, "clusterProfileSpec": spec}}
     return _object(SUMMARY, f"{profile}-sveltos-east", body, namespace="fleet")
 
 

@@ -26,6 +26,7 @@ from bellhop.core.names import (
     Share,
     Text,
 )
+from bellhop.core.sveltos_annotations import ADOPT_FROM
 from bellhop.state.check import Check, When
 from bellhop.state.content import Exclusion, Handling, PatchText, Reading
 from bellhop.state.profile import AddonPolicy, Rollout, Sync
@@ -276,6 +277,7 @@ class AddonDeclaration(Declaration):
         return AddonPolicy(
             allow=self.allow,
             account=self.account,
+            adopts_sveltos=ADOPT_FROM in self.annotations,
             checks=self.checks,
             rollout=self.rollout,
             # A trigger lacks some fields of ClusterProfiles: their defaults count.

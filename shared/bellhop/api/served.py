@@ -13,6 +13,7 @@ from bellhop.api.kinds import KINDS, Declaration, EventSource, EventTrigger, Hea
 from bellhop.api.source import ResourceSelectorSpec
 from bellhop.core.base import camel
 from bellhop.core.sveltos_annotations import (
+    ADOPT_FROM,
     APPLYSET,
     DOMAIN,
     HELD,
@@ -23,7 +24,7 @@ from bellhop.core.sveltos_annotations import (
 
 _TRIGGER = "EventTrigger"
 _DOMAINS = (DOMAIN, "bellhop.dev/")
-_ABOUT_ORIGIN = {APPLYSET, HELD, TAKE_OVER}
+_ABOUT_ORIGIN = {ADOPT_FROM, APPLYSET, HELD, TAKE_OVER}
 """Labels and annotations that say how a manifest is kept, and nothing of what it declares."""
 
 _SELECTING = {each.alias or camel(name) for name, each in ResourceSelectorSpec.model_fields.items()}

@@ -38,7 +38,7 @@ from bellhop.configuration.references import list_read_backs
 from bellhop.configuration.withdrawal import Withdrawal
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.core.identity import version_of
-from bellhop.core.sveltos_annotations import TAKE_OVER
+from bellhop.core.sveltos_annotations import ADOPT_FROM, TAKE_OVER
 from bellhop.declarations.apply import ManifestWriter, annotate_manifest, find_twins
 from bellhop.declarations.diff import HOLDERS, is_referenced
 from bellhop.documents.document import Document
@@ -55,6 +55,9 @@ from bellhop.state.table import Stored
 
 _KINDS = {(gvk.group, gvk.kind): gvk for gvk in CONFIGURED_KINDS}
 _LONGEST_MESSAGE = 4096
+ADOPTING = ("ClusterProfile", "EventTrigger", "Profile")
+ADOPT_SVELTOS = {ADOPT_FROM: "sveltos"}
+"""The annotation that manifests get of a cluster that was Sveltos' management cluster."""
 
 
 def find_kind(gvk: GVK) -> GVK | None:
@@ -147,7 +150,10 @@ class Admission:
     ) -> None:
         if kept:
             self._withdrawal().refuse_ending(key, kept.value)
+        mode = catalog.clusters[catalog.configuration].configuration
         record = self._make_record(kept, found)
+        if mode == "taken-over" and key.kind in ADOPTING:
+            record = replace(record, marks={**ADOPT_SVELTOS, **record.marks})
         try:
             new = parse(Document(_add_marks(found, record), str(key)))
         except PermanentError as error:
@@ -157,7 +163,7 @@ class Admission:
             message = "files hold a manifest of this name; delete one of the two"
             self._put(key, kept, replace(record, state="OtherOrigin", message=message))
             return
-        if catalog.clusters[catalog.configuration].configuration == "preview":
+        if mode == "preview":
             self._put(key, kept, self._preview(new, record))
             return
         if kept and kept.value.state == "Missing":

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bellhop.api.kinds import CLUSTER, DeclarationKey
 from bellhop.configuration.cluster_objects import CONFIGURATION_UID, ClusterObjects
-from bellhop.configuration.finalizers import set_annotation
+from bellhop.configuration.finalizers import set_annotation, set_finalizer
 from bellhop.configuration.records import ConfiguredObject
 from bellhop.configuration.references import make_read_back
 from bellhop.configuration.withdrawal import SETTLE
@@ -65,7 +65,7 @@ class ClusterWithdrawal:
         """
         cluster = self._records.clusters.get(key.place)
         if cluster is None or not _may_leave(cluster.value):
-            self._remove(key, kept)
+            self._remove(kube, key, kept, found)
             return
         record = kept.value if kept else self._make_record(cluster.value)
         if record.state not in ("Leaving", "Ending"):
@@ -85,10 +85,19 @@ class ClusterWithdrawal:
             if found:
                 set_annotation(kube, found, HELD, kept.value.change)
         elif kept and kept.value.state == "Ending":
-            self._remove(key, kept)
+            self._remove(kube, key, kept, found)
 
-    def _remove(self, key: DeclarationKey, kept: Stored[ConfiguredObject] | None) -> None:
+    def _remove(
+        self,
+        kube: Kube,
+        key: DeclarationKey,
+        kept: Stored[ConfiguredObject] | None,
+        found: Manifest | None,
+    ) -> None:
         self._clusters.remove(key)
+        if found:
+            # Sveltos may have kept it.
+            set_finalizer(kube, found, present=False)
         if kept:
             self._records.configured.delete(*key, expect=kept.token)
 

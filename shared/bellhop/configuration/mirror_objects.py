@@ -12,6 +12,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from bellhop.configuration.finalizers import release_mirror
 from bellhop.configuration.generated_objects import HOLDERS
 from bellhop.configuration.records import WrittenObject
 from bellhop.configuration.status_applier import StatusApplier
@@ -118,7 +119,7 @@ def remove(kube: Kube, place: str, uid: str) -> Manifest | None:
         if found and (found["kind"] not in _USERS or is_generated(found["metadata"])):
             uid = found["metadata"]["uid"]
         if uid:
-            return kube.remove(*key, uid=uid)
+            return release_mirror(kube, kube.remove(*key, uid=uid))
     return None
 
 

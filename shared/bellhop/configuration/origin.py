@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from msgspec import Struct
 
-from bellhop.api.kinds import CLUSTER, CONFIGURED_KINDS, DeclarationKey
+from bellhop.api.kinds import CLUSTER, CONFIGURED_KINDS, DeclarationKey, of
+from bellhop.configuration.admission import ADOPT_SVELTOS, ADOPTING
 from bellhop.configuration.definitions import DEFINITIONS
 from bellhop.configuration.finalizers import find_finalizer, set_finalizer
 from bellhop.configuration.notifier import list_effects, list_objects
@@ -15,12 +15,14 @@ from bellhop.configuration.records import State
 from bellhop.configuration.sveltos_controllers import find_controller
 from bellhop.configuration.writer import delete_written
 from bellhop.core.gvk import GVK
+from bellhop.declarations.apply import ManifestWriter
 from bellhop.errors import ConflictError, MissingError
 from bellhop.installation import Installation
 from bellhop.ports.kube import Kube
 from bellhop.state.cluster import Cluster
 
 FILES = "files"
+_LEAVES = {"stopMatchingBehavior": "LeavePolicies"}
 
 _READ = {gvk.kind for gvk in CONFIGURED_KINDS}
 
@@ -36,8 +38,12 @@ class ConfigurationEntry(Struct, frozen=True):
     message: str = ""
 
 
-def set_configuration_cluster(here: Installation, key: str, *, preview: bool) -> Cluster:
+def set_configuration_cluster(
+    here: Installation, key: str, *, preview: bool = False, taken_over: bool = False
+) -> Cluster:
     """Have the custom resources of a cluster be the configuration; a preview only reads them.
+
+    Of one that is `taken_over` from Sveltos the profiles adopt what Sveltos deployed.
 
     Raises:
         ConflictError: another cluster holds the configuration, or controllers of Sveltos run in
@@ -65,7 +71,19 @@ def set_configuration_cluster(here: Installation, key: str, *, preview: bool) ->
         _refuse_second_controller(here, key, kube)
     # All statuses are to be written once.
     here.records.written.request_all(here.records.clock.now())
-    return here.declare.configure(key, "preview" if preview else "on")
+    if preview or not (taken_over or _is_taken_over(here, key)):
+        return here.declare.configure(key, "preview" if preview else "on")
+    cluster = here.declare.configure(key, "taken-over")
+    for kind in ADOPTING:
+        for namespace, name, kept in list(here.records.configured.list_kind(kind)):
+            if kept.value.in_force:
+                here.declare.remark((kind, namespace, name), ADOPT_SVELTOS)
+    return cluster
+
+
+def _is_taken_over(here: Installation, key: str) -> bool:
+    cluster = here.catalogs.known().clusters.get(key)
+    return cluster is not None and cluster.configuration == "taken-over"
 
 
 def _refuse_second_controller(here: Installation, key: str, kube: Kube) -> None:
@@ -77,11 +95,13 @@ def _refuse_second_controller(here: Installation, key: str, kube: Kube) -> None:
         )
 
 
-def clear_configuration_cluster(here: Installation) -> str:
+def clear_configuration_cluster(here: Installation, *, leave: bool = False) -> str:
     """Have files hold everything that is in force; return the cluster that held it until now.
 
     Its objects lose the finalizers, and all that Bellhop wrote is deleted. Meanwhile it is only
     previewed, so that nothing is written again; if the command is killed, the next one goes on.
+    For Sveltos, which is to take it back, `leave` keeps its finalizers and the objects that have
+    them, and nothing stays in force: what was deployed is left in the clusters as nobody's.
 
     Raises:
         MissingError: no cluster holds the configuration.
@@ -92,12 +112,14 @@ def clear_configuration_cluster(here: Installation) -> str:
         raise MissingError("cannot end what is not set: no cluster holds the configuration")
     kube = here.access.open(key)
     here.declare.configure(key, "preview")
-    for gvk in (each for each in CONFIGURED_KINDS if find_finalizer(each.kind)):
+    for gvk in (each for each in CONFIGURED_KINDS if find_finalizer(each.kind) and not leave):
         for namespace, name, _ in here.records.configured.list_kind(gvk.kind):
             if found := kube.get(gvk, namespace, name):
                 set_finalizer(kube, found, present=False)
-    written = list_objects(here.records), list_effects(here.records, here.catalogs.known())
-    delete_written(here.records, kube, chain(*written))
+    written = [*list_objects(here.records), *list_effects(here.records, here.catalogs.known())]
+    if leave:
+        _leave(here)
+    delete_written(here.records, kube, written, keep_sveltos=leave)
     from bellhop.configuration.clusters import release_cluster  # noqa: PLC0415 - slow, and rare
 
     for namespace, name, _ in here.records.configured.list_kind(CLUSTER.kind):
@@ -114,6 +136,27 @@ def _forget_objects(here: Installation) -> None:
     for kind in (each.kind for each in CONFIGURED_KINDS):
         for namespace, name, _ in list(here.records.configured.list_kind(kind)):
             here.records.configured.delete(kind, namespace, name)
+
+
+def _leave(here: Installation) -> None:
+    """Delete what the cluster declared, and leave what it deployed."""
+    given = here.records, here.catalogs, here.publisher, here.settings
+    writer = ManifestWriter(*given, origin="cluster")
+    held = [
+        DeclarationKey(kind, namespace, name)
+        for kind in (each.kind for each in CONFIGURED_KINDS if each != CLUSTER)
+        for namespace, name, kept in here.records.configured.list_kind(kind)
+        if kept.value.in_force and here.records.manifests.has(kind, namespace, name)
+    ]
+    writer.apply(
+        [
+            of({**found.value, "spec": {**found.value["spec"], **_LEAVES}})
+            for key in held
+            if key.kind in ADOPTING and (found := here.records.manifests.get(*key))
+        ]
+    )
+    if held:
+        writer.delete(held)
 
 
 def list_configuration(here: Installation) -> Iterator[ConfigurationEntry]:

@@ -22,12 +22,14 @@ from typing import NamedTuple
 
 from bellhop.configuration.conditions import State, stall
 from bellhop.configuration.definitions import DEFINITIONS
+from bellhop.configuration.finalizers import has_sveltos_finalizer
 from bellhop.configuration.generated_objects import list_generated
 from bellhop.configuration.limits import TRUNCATED, truncate
 from bellhop.configuration.mirror_objects import (
     MirrorObjects,
     is_holder,
     make_place,
+    read_key,
     remove,
 )
 from bellhop.configuration.mirrors import (
@@ -320,15 +322,21 @@ class StatusMirrorWriter:
         return self._here.records.clock.now()
 
 
-def delete_written(records: Records, kube: Kube, messages: Iterable[WriteStatus]) -> None:
+def delete_written(
+    records: Records, kube: Kube, messages: Iterable[WriteStatus], *, keep_sveltos: bool = False
+) -> None:
     """Delete the mirrors of some messages, and the records of all that was written for them.
+
+    With `keep_sveltos` those stay that have finalizers of Sveltos: to its controllers a deleted
+    ClusterSummary is an order to withdraw what it deployed.
 
     Raises:
         BellhopError: the cluster does not answer, or refuses it.
     """
     for owner in dict.fromkeys(map(_owner, messages)):
         for place, kept in list(records.written.rows(owner)):
-            if place not in _OF_USERS:
+            key = None if place in _OF_USERS else read_key(place)
+            if key and not (keep_sveltos and has_sveltos_finalizer(kube.get(*key))):
                 remove(kube, place, kept.value.uid)
             records.written.delete(owner, place)
 

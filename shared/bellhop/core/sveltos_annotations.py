@@ -45,6 +45,9 @@ TAKE_OVER = "bellhop.dev/take-over"
 """On a custom resource: with `files` it takes the place of a manifest of its name that files hold.
 """
 
+ADOPT_FROM = "bellhop.dev/adopt-from"
+"""On a profile or trigger, with any value: what Sveltos deployed for it is taken over."""
+
 INSTANTIATE_ALL = "bellhop.dev/instantiate-all"
 """On an EventTrigger, with any value: all contents are rendered with event data, as in v1alpha1."""
 
@@ -129,6 +132,7 @@ MARKS: dict[str, Mark] = {
     LUA: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     SUBRESOURCES: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_OWN)),
+    ADOPT_FROM: Mark("annotations", (*_TRIGGERS, *_OWN)),
     INSTANTIATE_ALL: Mark("annotations", _TRIGGERS),
     PROFILE_PAUSED: Mark(
         "annotations",

@@ -120,7 +120,7 @@ class ClusterWriter(ChangeWriter):
 
         return self._update(key, verb, specified)
 
-    def configure(self, key: str, mode: Literal["", "on", "preview"]) -> Cluster:
+    def configure(self, key: str, mode: Literal["", "on", "preview", "taken-over"]) -> Cluster:
         """Have a cluster hold the configuration, or preview it, or by an empty mode no longer.
 
         Raises:

@@ -139,7 +139,7 @@ class Generator(Struct, frozen=True):
         trigger, namespace = self.trigger, self.cluster.namespace
         for ref in dict.fromkeys(resolve(trigger.policy_refs, fields, namespace=namespace)):
             holder = self.find(ref)
-            if holder and instance(ref, holder, fields, always=trigger.era_always_renders):
+            if holder and instance(ref, holder, fields, always=trigger.instantiates_all):
                 name = instance_name(draft.name, str(ref))
                 own = Ref(ref.kind, GENERATED_NAMESPACE, name, optional=False)
                 labels = instance_labels(draft, self.source.name, ref.namespace, ref.name)

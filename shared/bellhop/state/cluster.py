@@ -87,8 +87,11 @@ class Cluster(Redacted, frozen=True):
     """The role that reaches an EKS cluster of another account."""
     external_id: str = ""
     """For a role whose trust policy asks for one."""
-    configuration: Literal["", "on", "preview"] = ""
-    """Its custom resources are the configuration; in a preview they are only read."""
+    configuration: Literal["", "on", "preview", "taken-over"] = ""
+    """Its custom resources are the configuration; in a preview they are only read.
+
+    One that is taken over was Sveltos' management cluster: its profiles adopt what that deployed.
+    """
 
     @property
     def key(self) -> str:

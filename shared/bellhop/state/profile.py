@@ -88,6 +88,8 @@ class AddonPolicy(Struct, frozen=True, kw_only=True):
     account: str = ""
     """The service account, `namespace/name`, whose rights count in clusters; empty: Bellhop's."""
     checks: tuple[Check, ...] = ()
+    adopts_sveltos: bool = False
+    """It takes over objects that Sveltos, which does not run, deployed by the same declaration."""
 
     @property
     def withdraws(self) -> bool:

@@ -11,8 +11,8 @@ import click
 
 from bellhop.cli import output
 from bellhop.cli.command import Group
-from bellhop.cli.completion import complete_file
-from bellhop.cli.options import JSON, YAML, files_options, output_option
+from bellhop.cli.completion import complete_cluster, complete_file
+from bellhop.cli.options import JSON, TABLE, YAML, files_options, output_option
 from bellhop.cli.output import format_count, say
 from bellhop.errors import InvalidError
 
@@ -30,22 +30,23 @@ _IMPORTED, _REFUSED = "imported", "refused"
 _SAVE = "bellhop import sveltos -f hub.yaml --output-dir fleet"
 
 
-@click.group("import", cls=Group, state=False, examples=(_SAVE,))
+@click.group("import", cls=Group, examples=(_SAVE,))
 def command() -> None:
     """Convert the configuration of other tools."""
 
 
 @command.command(
     "sveltos",
-    state=False,
     usage=(
         "-f FILE|DIR|-... [OPTIONS]",
         "--kubeconfig FILE [--kubeconfig-context NAME] [OPTIONS]",
+        "--into-cluster NAMESPACE/NAME",
     ),
     examples=(
         "bellhop import sveltos -f hub.yaml",
         _SAVE,
         "bellhop import sveltos --kubeconfig hub.kubeconfig --output-dir fleet",
+        "bellhop import sveltos --into-cluster mgmt/mgmt",
     ),
 )
 @files_options("Sveltos' objects, ConfigMaps and Secrets, as `kubectl get -o yaml` prints them.")
@@ -71,30 +72,48 @@ def command() -> None:
     " `bellhop register cluster -f`, manifests/ for `bellhop apply -f`. A file with"
     " other contents is never overwritten. Without this option nothing is written.",
 )
+@click.option(
+    "--into-cluster",
+    "cluster",
+    metavar="NAMESPACE/NAME",
+    shell_complete=complete_cluster,
+    help="Take over this registered management cluster as it is: its objects are the configuration"
+    " from now on, and their profiles adopt what Sveltos deployed. Sveltos' controllers must be"
+    " scaled to zero.",
+)
 @output_option
 def sveltos(
     paths: Sequence[str],
     kubeconfig: Path | None,
     kubeconfig_context: str | None,
     folder: Path | None,
+    cluster: str | None,
     form: str,
     *,
     recursive: bool,
 ) -> None:
-    """Convert the objects of a management cluster of Sveltos.
+    """Convert the objects of a management cluster of Sveltos, or take it over in place.
 
     It reports what is imported and what is refused, and writes one file for each imported object.
     It changes nothing, neither in the management cluster nor in an installation: review the folder,
     then use `bellhop register cluster -f` and `bellhop apply -f`. Profiles and triggers get the
     syncMode DryRun, so that Sveltos and Bellhop do not both deploy.
 
+    With --into-cluster nothing is converted: no file is written, and the objects stay as they are.
+    `bellhop set configuration-cluster --clear --leave-policies` gives them back to Sveltos.
+
     The exit code is 1 if an object is refused, and 2 if no Sveltos object is found. The other
     objects are written all the same.
     """
     from bellhop.cli.sveltos.conversion import convert
 
-    if bool(paths) == bool(kubeconfig):
-        raise click.UsageError("give either -f or --kubeconfig")
+    if sum(map(bool, (paths, kubeconfig, cluster))) != 1:
+        raise click.UsageError("give one of -f, --kubeconfig and --into-cluster")
+    if cluster:
+        if folder or form != TABLE:
+            raise click.UsageError("--into-cluster writes no files and no report")
+        _take_over(cluster)
+        return
     if kubeconfig_context and not kubeconfig:
         raise click.UsageError("--kubeconfig-context belongs to --kubeconfig")
     with _open_hub(paths, kubeconfig, kubeconfig_context, recursive=recursive) as hub:
@@ -119,6 +138,19 @@ def sveltos(
             err=True,
         )
         click.get_current_context().exit(1)
+
+
+def _take_over(cluster: str) -> None:
+    from bellhop.cli.selection import find_cluster
+    from bellhop.cli.session import open_installation
+    from bellhop.configuration.origin import set_configuration_cluster
+
+    here = open_installation()
+    key = set_configuration_cluster(here, find_cluster(here, cluster), taken_over=True).key
+    say(
+        f"Cluster '{key}' holds the configuration, and what Sveltos deployed by it is taken over.",
+        "`bellhop get configuration` lists the objects, and `bellhop show failures` what fails.",
+    )
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def maintenance_window(key: str, opens: str | None, closes: str | None, *, clear
 
 @command.command(
     "configuration-cluster",
-    usage=("NAMESPACE/NAME [--preview]", "--clear"),
+    usage=("NAMESPACE/NAME [--preview]", "--clear [--leave-policies]"),
     examples=(
         "bellhop set configuration-cluster mgmt/mgmt",
         "bellhop set configuration-cluster --clear",
@@ -61,7 +61,14 @@ def maintenance_window(key: str, opens: str | None, closes: str | None, *, clear
 @click.option(
     "--clear", is_flag=True, help="End it: everything in force stays, as if files had it."
 )
-def configuration_cluster(key: str | None, *, preview: bool, clear: bool) -> None:
+@click.option(
+    "--leave-policies",
+    "leave",
+    is_flag=True,
+    help="With --clear, for a return to Sveltos: nothing stays in force, what was deployed is left"
+    " in the clusters, and the objects keep Sveltos' finalizers.",
+)
+def configuration_cluster(key: str | None, *, preview: bool, clear: bool, leave: bool) -> None:
     """Have the custom resources of one cluster be the configuration.
 
     kubectl, Flux and Argo CD change it there, with the same manifests as `bellhop apply`. Of
@@ -70,12 +77,13 @@ def configuration_cluster(key: str | None, *, preview: bool, clear: bool) -> Non
     """
     from bellhop.configuration.origin import clear_configuration_cluster, set_configuration_cluster
 
-    if clear == bool(key) or (clear and preview):
+    if clear == bool(key) or (clear and preview) or (leave and not clear):
         raise click.UsageError("name a cluster, as NAMESPACE/NAME, or give --clear")
     here = open_installation()
     if not key:
-        name = clear_configuration_cluster(here)
-        say(f"Cluster '{name}' holds the configuration no more; everything in force stays.")
+        name = clear_configuration_cluster(here, leave=leave)
+        rest = "what it deployed is left" if leave else "everything in force stays"
+        say(f"Cluster '{name}' holds the configuration no more; {rest}.")
         return
     name = set_configuration_cluster(here, find_cluster(here, key), preview=preview).key
     say(f"Cluster '{name}' {'shows a preview of' if preview else 'holds'} the configuration.")

@@ -48,7 +48,7 @@ def make_status_handler(
     def find_cluster() -> Cluster | None:
         catalog = catalogs.known()
         found = catalog.clusters.get(catalog.configuration)
-        return found if found and found.configuration == "on" else None
+        return found if found and found.configuration != "preview" else None
 
     def handle(message: WriteStatus) -> None:
         limiter.admit(message.work)

@@ -71,7 +71,9 @@ class Preflight:
         self._access = access
         self._settings = settings
 
-    def find(self, helm: Helm, kubeconfig: bytes, desired: Desired) -> Release | None:
+    def find(
+        self, context: ReconcileContext, helm: Helm, kubeconfig: bytes, desired: Desired
+    ) -> Release | None:
         """Return the release that is there, and refuse one that no profile made.
 
         It may have taken the place of one that a profile had made.
@@ -84,7 +86,8 @@ class Preflight:
         if found is None or found.status == "uninstalled":
             return None
         asked = desired.chart.install.take_ownership or desired.chart.upgrade.take_ownership
-        if found.ours or asked or self._settings.adopt == "always":
+        asked = asked or context.profile.adopts_sveltos or self._settings.adopt == "always"
+        if found.ours or asked:
             return found
         raise ConflictError(
             f"cannot deploy the release '{key.namespace}/{key.name}': it already exists, from"
@@ -102,7 +105,7 @@ class Preflight:
         key = desired.key
         newest = newest_revision(open_cluster(self._access, context), key.namespace, key.name)
         if newest and not newest.is_deployed:
-            return self.find(helm, kubeconfig, desired)
+            return self.find(context, helm, kubeconfig, desired)
         if newest is None:
             return None
         return Release(

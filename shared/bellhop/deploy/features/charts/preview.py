@@ -50,7 +50,7 @@ class Preview:
         try:
             self._ownership.check(context.cluster.key, key, context.profile)
             with withhold_quotes(f"cannot dry-run '{key.name}'", secret=step.desired.secret):
-                there = self._preflight.find(helm, kubeconfig, step.desired)
+                there = self._preflight.find(context, helm, kubeconfig, step.desired)
                 then = _read(helm.charts.dry_run(kubeconfig, request), key.namespace)
                 now: _Objects = {}
                 if there:

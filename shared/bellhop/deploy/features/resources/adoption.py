@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bellhop.core.identity import MANAGER
+from bellhop.core.identity import MANAGER, profile_kind, profile_place
 from bellhop.core.sveltos_annotations import ADOPT, ADOPTED, MADE_BY, OWNER, WRITTEN_BY_SVELTOS
 from bellhop.deploy.features.resources.planning import (
     Adopt,
@@ -22,6 +22,7 @@ from bellhop.deploy.features.resources.planning import (
     adoption,
 )
 from bellhop.errors import ConflictError
+from bellhop.state.profile import Profile
 
 _MOST_MANAGERS = 3
 _LONGEST = 64
@@ -40,6 +41,7 @@ _SVELTOS = "application/apply-patch"
 """The field manager by which Sveltos applies objects."""
 
 _OWNER_KIND = "projectsveltos.io/owner-kind"
+_GENERATED_PREFIX = "sveltos-"
 
 _ARGO = "argocd.argoproj.io/tracking-id"
 _ARGO_LABEL = "argocd.argoproj.io/instance"
@@ -81,6 +83,38 @@ def meet(step: Apply, there: Mapping[str, Any] | None, *, always: bool) -> Apply
     raise NotOursError(_refusal(step.desired, maker))
 
 
+def take_fields(profile: Profile, there: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return the patch by which a profile gets what Sveltos deployed for it; None if it does not.
+
+    The fields that Sveltos applied become Bellhop's, so that it can remove them, too.
+    """
+    if there is None or not takes_over(profile, there):
+        return None
+    fields = [
+        {**each, "manager": MANAGER} if _is_sveltos(each) else dict(each)
+        for each in _managed(there)
+    ]
+    version = (there.get("metadata") or {}).get("resourceVersion")
+    return {"metadata": {"resourceVersion": version, "managedFields": fields}}
+
+
+def takes_over(profile: Profile, there: Mapping[str, Any]) -> bool:
+    """Return whether Sveltos deployed an object for the declaration that a profile is of.
+
+    Sveltos names what a trigger generates at random behind a prefix, unless the trigger names it.
+    """
+    if not profile.adopts_sveltos or not _is_deployed_by_sveltos(there):
+        return False
+    marks = _of(there, "annotations")
+    kind, name = _text(marks, _OWNER_KIND), str(marks[OWNER])
+    if profile.trigger:
+        return kind == "ClusterProfile" and (
+            name == profile.title or name.startswith(_GENERATED_PREFIX)
+        )
+    own = profile_place(profile.name).rpartition("/")[2]
+    return (kind, name) == (profile_kind(profile.name), own)
+
+
 def written_over(step: Apply, there: Mapping[str, Any]) -> Apply:
     """Return the step that writes to an object that a profile made."""
     life = str((there.get("metadata") or {}).get("uid") or "")
@@ -116,6 +150,10 @@ def _is_deployed_by_sveltos(there: Mapping[str, Any]) -> bool:
     """
     managers = {each.get("manager") for each in _managed(there) if each.get("operation") == "Apply"}
     return OWNER in _of(there, "annotations") and _SVELTOS in managers and MANAGER not in managers
+
+
+def _is_sveltos(fields: Mapping[str, Any]) -> bool:
+    return (fields.get("manager"), fields.get("operation")) == (_SVELTOS, "Apply")
 
 
 def _not_released(desired: Desired, there: Mapping[str, Any]) -> str:

@@ -16,7 +16,13 @@ from bellhop.core.sveltos_annotations import FORCE_RECREATE, OWNER
 from bellhop.core.terminating_objects import is_terminating, why_kept
 from bellhop.deploy.context import Claimed, ObjectResult, ReconcileContext
 from bellhop.deploy.drift import count_correction
-from bellhop.deploy.features.resources.adoption import NotOursError, adopted_from, left, meet
+from bellhop.deploy.features.resources.adoption import (
+    NotOursError,
+    adopted_from,
+    left,
+    meet,
+    take_fields,
+)
 from bellhop.deploy.features.resources.planning import (
     Adopt,
     Apply,
@@ -121,7 +127,7 @@ class Steps:
                 with suppress(StaleError), withhold_quotes(doing, secret=each.secret):
                     return self._send(kube, context, meant)
                 with withhold_quotes(doing, secret=each.secret):
-                    there = kube.get(*each.key)
+                    there = self._take_fields(kube, context, kube.get(*each.key))
                 _check_not_terminating(doing, there)
                 meant = meet(step, there, always=self._always)
             with withhold_quotes(doing, secret=each.secret):
@@ -142,13 +148,22 @@ class Steps:
         while True:
             looks += 1
             with _raise_temporary(), withhold_quotes(doing, secret=each.secret):
-                there = kube.get(*each.key)
+                there = self._take_fields(kube, context, kube.get(*each.key))
                 _check_not_terminating(doing, there)
             meant = meet(step, there, always=self._always)
             self._ownership.claim(context.cluster.key, step.key, context.profile)
             refused = suppress(StaleError) if looks <= _LOOKS else _raise_temporary()
             with refused, withhold_quotes(doing, secret=each.secret):
                 return self._send(kube, context, meant, seen=_version(there))
+
+    def _take_fields(
+        self, kube: Kube, context: ReconcileContext, there: Manifest | None
+    ) -> Manifest | None:
+        """Make the fields that Sveltos applied Bellhop's, where the profile takes them over."""
+        if there is None or (patch := take_fields(context.profile, there)) is None:
+            return there
+        kube.merge(*ObjectKey.of(there), patch)
+        return kube.get(*ObjectKey.of(there))
 
     def _send(
         self, kube: Kube, context: ReconcileContext, step: Apply | Adopt, seen: str = ""

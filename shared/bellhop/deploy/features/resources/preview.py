@@ -9,7 +9,13 @@ from collections.abc import Mapping
 
 from bellhop.core.gvk import GVK, Identity
 from bellhop.deploy.context import ReconcileContext
-from bellhop.deploy.features.resources.adoption import SveltosDeploysError, left, meet, written_over
+from bellhop.deploy.features.resources.adoption import (
+    SveltosDeploysError,
+    left,
+    meet,
+    takes_over,
+    written_over,
+)
 from bellhop.deploy.features.resources.operation import format_object, is_replaced, owner_of, uid_of
 from bellhop.deploy.features.resources.planning import (
     Adopt,
@@ -58,7 +64,8 @@ class Preview:
             try:
                 meant, why = meet(step, there, always=self._always), ""
             except SveltosDeploysError as error:
-                meant, why = written_over(step, there or {}), str(error)
+                taken = takes_over(context.profile, there or {})
+                meant, why = written_over(step, there or {}), "" if taken else str(error)
             with withhold_quotes(doing, secret=each.secret):
                 change = self._applied(kube, context, applied_first, meant, there)
             return _not_yet(change, why) if why else change
