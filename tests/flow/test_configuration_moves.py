@@ -1,4 +1,4 @@
-"""The configuration moves into a cluster, and what is deployed stays as it is."""
+"""The configuration moves into a cluster, and commands work there as with files."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ def hold(flow: Flow) -> Hub:
     one.await_events()
     one.settle()
     return one
+
+
+def ready(flow: Flow) -> str:
+    """Return the reason of the ClusterProfile's condition Ready; empty before the first."""
+    stored = flow.source.get(ObjectKey(PROFILE, "", "own")) or {}
+    conditions = stored.get("status", {}).get("conditions", [])
+    return next((str(each["reason"]) for each in conditions if each["type"] == "Ready"), "")
 
 
 def deployed(flow: Flow) -> dict[str, tuple[str, str]]:
@@ -71,3 +78,44 @@ def test_files_become_objects_and_nothing_is_deployed_again(flow: Flow, tmp_path
     eventually("the trigger is at work", lambda: "made-shop" in deployed(flow))
     flow.source.delete(ObjectKey(PROFILE, "", "own"))
     eventually("it is withdrawn", lambda: "own" not in deployed(flow))
+
+
+def test_commands_do_the_same_as_with_files(flow: Flow) -> None:
+    """No command writes a spec: a rollback and a pause outlast the next changes of objects."""
+    hub = hold(flow)
+    first, second = (holder("own", config(name)) for name in ("one", "two"))
+    hub.write(profile(EAST), first)
+    eventually("it is deployed", hub.is_deployed("one"))
+    hub.post(second)
+    eventually("it is changed", hub.is_deployed("two"))
+
+    assert "own" in hub.stand.do("get", "clusterprofiles")
+    assert "fleet/destination" in hub.stand.do("describe", "clusterprofile", "own")
+    assert "ConfigMap default/own" in hub.stand.do("history", "own")
+    explained = hub.stand.do("explain", "fleet/destination", "ConfigMap", "default/two")
+    assert "own" in explained
+    assert hub.stand.bellhop("diff", "own").returncode == 0
+    compared = hub.stand.bellhop("diff", "-f", "-", stdin=profile(EAST, more="tier: 50"))
+    assert (compared.returncode, "tier: 50" in compared.stdout) == (1, True), compared.stderr
+    for line in (("apply", "-f", "-"), ("delete", "-f", "-")):
+        refused = hub.stand.bellhop(*line, stdin=profile(EAST, more="tier: 50"))
+        assert refused.returncode == 1
+        assert f"cluster '{HUB}' holds it" in " ".join(refused.stderr.split())
+
+    hub.stand.do("rollback", "own")
+    eventually("it is rolled back", hub.is_deployed("one"))
+    eventually("the status says so", lambda: ready(hub) == "RolledBack")
+    hub.write(profile(EAST, more="tier: 50"), holder("own", config("three")))
+    assert hub.deployed() == ["one"]
+    hub.stand.do("rollback", "own", "--end")
+    eventually("the object is in force", hub.is_deployed("three"))
+
+    hub.stand.do("pause", "clusterprofile", "own")
+    hub.write(profile(EAST, more="tier: 60"), holder("own", config("four")))
+    assert hub.deployed() == ["three"]
+    hub.stand.do("resume", "clusterprofile", "own")
+    eventually("it goes on", hub.is_deployed("four"))
+    stored = hub.source.get(ObjectKey(PROFILE, "", "own"))
+    assert stored
+    assert stored["spec"]["tier"] == 60
+    assert "annotations" not in stored["metadata"]

@@ -270,7 +270,7 @@ class Admission:
             state=state,
             in_force=kept is not None and kept.value.in_force,
             at=self._records.clock.now(),
-            marks=kept.value.marks if kept else {},
+            marks=_select_marks(kept.value.marks, metadata) if kept else {},
         )
 
     def _put(
@@ -287,6 +287,12 @@ class Admission:
             return kept
         token = self._records.configured.put(*key, record, expect=kept.token if kept else ABSENT)
         return Stored(record, token)
+
+
+def _select_marks(marks: Mapping[str, str], metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the annotations that commands set, as far as the object has none of the name."""
+    own = metadata.get("annotations") or {}
+    return {name: value for name, value in marks.items() if name not in own}
 
 
 def _add_marks(found: Manifest, record: ConfiguredObject) -> Manifest:

@@ -33,6 +33,9 @@ KUBECONFIG_SECRET = "bellhop.dev/kubeconfig-secret"  # noqa: S105 - a name
 CONFIGURATION_DIGEST = "bellhop.dev/configuration-digest"
 """Annotation of such a cluster: a digest of its object's fields when they were followed last."""
 
+PAUSED_BY_COMMAND = "bellhop.dev/paused-by-command"
+"""Annotation of such a cluster that a command paused, which outlasts changes of its object."""
+
 _USUAL = "-sveltos-kubeconfig"
 _SECRET = GVK("", "v1", "Secret")
 

@@ -3,9 +3,9 @@
     object, Secret ─► new? ─► registration ─► record, with the uid of the object
                       known: kubeconfig if it changed, then labels, annotations, data and pauses
 
-A record with such a uid follows its object in all these fields when the object changes: a pause by
-a command stays until then. A record without it was registered by a command, and stays as it is
-unless the object leads to the same address or takes it over.
+A record with such a uid follows its object in all these fields when the object changes; a pause by
+a command outlasts that, unless the object is paused itself. A record without it was registered by a
+command, and stays as it is unless the object leads to the same address or takes it over.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bellhop.configuration.cluster_objects import (
     CONFIGURATION_DIGEST,
     CONFIGURATION_UID,
     KUBECONFIG_SECRET,
+    PAUSED_BY_COMMAND,
     Outcome,
     SecretReader,
 )
@@ -135,6 +136,8 @@ class ClusterAdmission:
         fields = self._list_fields(cluster)
         kept = self._here.records.clusters.get(cluster.key)
         old = kept.value if kept else None
+        if old and PAUSED_BY_COMMAND in old.annotations:
+            fields["paused"] = True
         login = self._find_login(cluster, old, read)
         if old is not None:
             self._require_takeover(cluster, old, login)
@@ -332,7 +335,7 @@ def release_cluster(here: Installation, key: str) -> None:
 
 
 def _forget_origin(cluster: Cluster) -> Cluster:
-    marks = (CONFIGURATION_UID, CONFIGURATION_DIGEST, KUBECONFIG_SECRET)
+    marks = (CONFIGURATION_UID, CONFIGURATION_DIGEST, KUBECONFIG_SECRET, PAUSED_BY_COMMAND)
     rest = {key: each for key, each in cluster.annotations.items() if key not in marks}
     return replace(cluster, annotations=rest)
 
@@ -350,9 +353,10 @@ def _list_annotations(cluster: SveltosCluster, uid: str, old: Cluster | None) ->
     """
     given = cluster.metadata.annotations.items()
     own = old.annotations.items() if old else ()
+    dropped = (KUBECONFIG_SECRET, *([PAUSED_BY_COMMAND] if cluster.spec.paused else ()))
     return {
         **{key: each for key, each in given if not key.startswith(_OWN)},
-        **{k: each for k, each in own if k.startswith(_OWN) and k != KUBECONFIG_SECRET},
+        **{k: each for k, each in own if k.startswith(_OWN) and k not in dropped},
         **({KUBECONFIG_SECRET: cluster.secret} if cluster.spec.kubeconfig_name else {}),
         CONFIGURATION_UID: uid,
         CONFIGURATION_DIGEST: make_digest([uid, cluster.model_dump(mode="json")]),

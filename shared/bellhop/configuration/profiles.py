@@ -166,11 +166,21 @@ def describe_state(status: profile_status.ProfileStatus) -> State:
     if state == "NoClusters":
         return succeed(state, "it selects no cluster", profile.revised_at)
     clusters = len(profile.matched)
+    if state == "Provisioned" and profile.pinned and not profile.trigger:
+        return stall("RolledBack", _describe_rollback(profile), profile.made_at)
     if state in ("Provisioned", "DryRun"):
         begun = max((each.begun_at for each in failing), default=profile.revised_at)
         dry = "a dry run: " if state == "DryRun" else ""
         return succeed(state, f"{dry}{_count(len(failing), clusters)}", begun)
     return progress(reason, _join(failing) or _count(status.provisioned, clusters), since)
+
+
+def _describe_rollback(profile: Profile) -> str:
+    """Return the message of a profile that is deployed, but not as its object says."""
+    return (
+        f"rolled back to revision {profile.number}: the spec is in force after"
+        f" `bellhop rollback {profile.shown} --end`"
+    )
 
 
 def _count(number: int, clusters: int) -> str:

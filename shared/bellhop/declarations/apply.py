@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from bellhop.api.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
 from bellhop.catalog.cache import Catalogs
@@ -19,11 +18,11 @@ from bellhop.declarations.cluster_selection import choose
 from bellhop.declarations.cluster_writer import ClusterWriter, merge
 from bellhop.declarations.deletion_guard import RemovalPlan
 from bellhop.declarations.diff import PROFILES, SETS, TRIGGERS, Key
+from bellhop.declarations.end_behavior import note_endings
 from bellhop.declarations.records import HeldRemoval
 from bellhop.errors import ConflictError, InvalidError, LostWriteError, MissingError, StaleError
 from bellhop.events.transfer import ReportTransfer
 from bellhop.ports.store import ABSENT
-from bellhop.profiles.records import Place, place
 from bellhop.settings import Settings
 from bellhop.state.cluster import SetSelection
 from bellhop.state.concurrency import until_written
@@ -97,8 +96,12 @@ class ManifestWriter(ClusterWriter):
             self._publish_effects(keys, before, pending, after, held)
         return results
 
-    def preview(self, declarations: Sequence[Declaration]) -> list[WrittenManifest]:
+    def preview(
+        self, declarations: Sequence[Declaration], *, anywhere: bool = False
+    ) -> list[WrittenManifest]:
         """Say what would become of objects that are all valid, and store nothing.
+
+        `anywhere` they may be kept: a user compares what is to be written to the cluster, too.
 
         Raises:
             ConflictError: the configuration cluster holds one.
@@ -110,7 +113,7 @@ class ManifestWriter(ClusterWriter):
             for new, result in zip(declarations, results, strict=True)
             if result.change != "unchanged"
         ]
-        if changed:
+        if changed and not anywhere:
             self._refuse_other_origin(self._catalogs.known(), "apply", changed)
         return results
 
@@ -131,6 +134,7 @@ class ManifestWriter(ClusterWriter):
         A concurrent apply of another manifest keeps its own content.
 
         Raises:
+            ConflictError: the object of the configuration cluster has one that is to be removed.
             InvalidError: the annotations are invalid for the kind.
             MissingError: the manifest does not exist.
             StaleError: other writers change it all the time.
@@ -144,6 +148,7 @@ class ManifestWriter(ClusterWriter):
         new = of(manifest)
         before = self._catalogs.known()
         if before.configuration:
+            self._refuse_own_marks(before, DeclarationKey(*key), kept.value, annotations)
             self._records.configured.mark(key, annotations)
         pending = self._note_change([key])
         held = self._hold(before, {new.key: new}, "changed")
@@ -190,6 +195,23 @@ class ManifestWriter(ClusterWriter):
                 raise ConflictError(
                     f"cannot {verb} {key.kind} '{key.place}': cluster '{cluster}' holds it; change"
                     " it there with kubectl"
+                )
+
+    def _refuse_own_marks(
+        self,
+        catalog: Catalog,
+        key: DeclarationKey,
+        manifest: Manifest,
+        changes: Mapping[str, str | None],
+    ) -> None:
+        """Refuse to remove an annotation that no command has set: the object has it itself."""
+        found = self._records.configured.get(*key)
+        own = (manifest.get("metadata") or {}).get("annotations") or {}
+        for name in (each for each, value in changes.items() if value is None and each in own):
+            if found and found.value.in_force and name not in found.value.marks:
+                raise ConflictError(
+                    f"cannot remove the annotation {name} of {key.kind} '{key.place}': its object"
+                    f" in cluster '{catalog.configuration}' has it; remove it there with kubectl"
                 )
 
     def _write(self, new: Declaration, change: Change) -> str:
@@ -343,47 +365,3 @@ def _change(new: Declaration, old: Manifest | None) -> Change:
     if old is None:
         return "created"
     return "unchanged" if same(old, new.written) else "configured"
-
-
-def note_endings(records: Records, before: Catalog, keys: Iterable[Key]) -> None:
-    """Write the last declared end behavior into the profiles of manifests about to be deleted.
-
-    A trigger or profile may get `LeavePolicies`, or a dry run, and be deleted before any worker has
-    acted on that. Its profiles would still have the former behavior, and their add-ons would be
-    removed. Workers read a profile before the catalog: a worker with an older catalog loses its
-    write, since the profile has changed. A profile that is created at that moment has nothing
-    deployed.
-
-    Raises:
-        StaleError: other writers keep winning; nothing is deleted yet.
-    """
-    for declared, found in _ending(records, before, keys):
-        _note(records, declared, found)
-
-
-def _ending(
-    records: Records, before: Catalog, keys: Iterable[Key]
-) -> Iterator[tuple[ClusterProfile | EventTrigger, Place]]:
-    for key in keys:
-        rule = DeclarationKey(*key).rule
-        if key[0] in PROFILES and rule in before.profiles:
-            yield before.profiles[rule], Place("", "", rule)
-        elif key[0] in TRIGGERS and rule in before.triggers:
-            declared = before.triggers[rule]
-            for head in records.profiles.heads(rule):
-                if not declared.policy.ends_like(head):
-                    yield declared, place(head)
-
-
-@until_written("delete '{declared.rule}' yet")
-def _note(records: Records, declared: ClusterProfile | EventTrigger, which: Place) -> None:
-    kept = records.profiles.head(*which)
-    if kept is None or declared.policy.ends_like(kept.value):
-        return
-    noted = replace(
-        kept.value,
-        **declared.policy.ending,
-        # If the deletion dies here, its clusters are still to hear of that.
-        told=False,
-    )
-    records.profiles.put_head(noted, expect=kept.token)

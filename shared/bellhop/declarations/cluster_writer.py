@@ -108,15 +108,22 @@ class ClusterWriter(ChangeWriter):
 
         return self._update(key, "annotate", annotated)
 
-    def specify(self, key: str, verb: str, fields: Mapping[str, Any]) -> Cluster:
-        """Set fields of a cluster's spec, or take away those that are None, as a `verb` says.
+    def specify(
+        self,
+        key: str,
+        verb: str,
+        fields: Mapping[str, Any],
+        annotations: Mapping[str, str | None] = _NOTHING,
+    ) -> Cluster:
+        """Set fields of a cluster's spec, and annotations, or take away those that are None.
 
         Raises:
             MissingError: there is no such cluster.
         """
 
         def specified(old: Cluster) -> Cluster:
-            return replace(old, spec=merge(old.spec, fields))
+            marks = merge(old.annotations, annotations)
+            return replace(old, spec=merge(old.spec, fields), annotations=marks)
 
         return self._update(key, verb, specified)
 

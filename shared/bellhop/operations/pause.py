@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from bellhop.api.kinds import DeclarationKey
 from bellhop.clusters.pause import Window, window_of
+from bellhop.configuration.cluster_objects import CONFIGURATION_UID, PAUSED_BY_COMMAND
 from bellhop.core.identity import profile_kind, profile_place
 from bellhop.core.sveltos_annotations import PROFILE_PAUSED, TRIGGER_PAUSED
 from bellhop.declarations.apply import Change
 from bellhop.declarations.diff import TRIGGERS
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.installation import Installation
 from bellhop.state.cluster import Cluster
 
@@ -63,14 +64,26 @@ def pause_manifest(here: Installation, key: DeclarationKey, value: str | None) -
 def pause_cluster(here: Installation, cluster: str, *, paused: bool) -> Change:
     """Pause a cluster, or resume it; return whether that changed it.
 
+    A pause of a cluster that a custom resource registered outlasts changes of that.
+
     Raises:
+        ConflictError: the custom resource pauses it, and it is to be resumed.
         MissingError: there is no such cluster.
         StaleError: other writers keep winning.
     """
     kept = here.records.clusters.get(cluster)
     if kept and bool(kept.value.spec.get("paused")) == paused:
         return "unchanged"
-    here.declare.specify(cluster, "pause" if paused else "resume", {"paused": paused or None})
+    marks: dict[str, str | None] = {}
+    if kept and CONFIGURATION_UID in kept.value.annotations:
+        if not paused and PAUSED_BY_COMMAND not in kept.value.annotations:
+            raise ConflictError(
+                f"cannot resume cluster '{cluster}': its SveltosCluster in the configuration"
+                " cluster has paused: true; change it there with kubectl"
+            )
+        marks = {PAUSED_BY_COMMAND: "true" if paused else None}
+    verb = "pause" if paused else "resume"
+    here.declare.specify(cluster, verb, {"paused": paused or None}, marks)
     return "configured"
 
 

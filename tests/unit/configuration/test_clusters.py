@@ -16,8 +16,9 @@ from bellhop.configuration.cluster_objects import CONFIGURATION_DIGEST, CONFIGUR
 from bellhop.configuration.clusters import ClusterAdmission
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.sveltos_annotations import APPLYSET, TAKE_OVER
-from bellhop.errors import UnauthorizedError
+from bellhop.errors import ConflictError, UnauthorizedError
 from bellhop.installation import Inbound, Installation
+from bellhop.operations.pause import pause_cluster
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 from bellhop.registration.forwarder_pods import DEPLOYMENT
 from bellhop.registration.managed_clusters import ClusterRequest, FoundCluster
@@ -208,19 +209,26 @@ def test_follows_its_object_in_all_fields(here: Installation, source_cluster: Cl
     assert (after.credentials, after.registered_at) == (before.credentials, before.registered_at)
 
 
-def test_a_pause_by_a_command_stays_until_the_object_changes(
+def test_a_pause_by_a_command_outlasts_changes_of_the_object(
     here: Installation, source_cluster: Cluster
 ) -> None:
-    """A Secret that is read once more is no such change."""
+    """Until a command ends it, or the object is paused itself: then only that ends it."""
     read, admission = secrets(source_cluster.kubeconfig()), ClusterAdmission(here)
     admission.admit(sveltos_cluster(), read)
-    here.declare.specify(KEY, "pause", {"paused": True})
-
-    admission.admit(sveltos_cluster(), read)
-    assert record(here).spec == {"paused": True}
+    assert pause_cluster(here, KEY, paused=True) == "configured"
 
     admission.admit(sveltos_cluster(labels={"env": "fv"}), read)
-    assert record(here).spec == {}
+    assert (record(here).spec, record(here).labels) == ({"paused": True}, {"env": "fv"})
+
+    assert pause_cluster(here, KEY, paused=False) == "configured"
+    assert (record(here).spec, marks(record(here))) == ({}, OWN)
+
+    pause_cluster(here, KEY, paused=True)
+    admission.admit(sveltos_cluster(spec={"paused": True}), read)
+    with pytest.raises(ConflictError, match=r"its SveltosCluster .* has paused: true"):
+        pause_cluster(here, KEY, paused=False)
+    admission.admit(sveltos_cluster(), read)
+    assert (record(here).spec, marks(record(here))) == ({}, OWN)
 
 
 def test_no_author_chooses_the_configuration_cluster(

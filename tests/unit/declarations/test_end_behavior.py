@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bellhop.core.gvk import GVK
-from bellhop.declarations.apply import note_endings
+from bellhop.declarations.end_behavior import note_endings
 from bellhop.errors import MissingError
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service

@@ -139,7 +139,7 @@ def _diff_files(
     here = open_installation()
     pruned = list_pruned(here, applyset, declared, prune=prune)
     with locate_refused_changes(here, documents, declared):
-        here.declare.preview(declared)
+        here.declare.preview(declared, anywhere=True)
     found = list(list_differences(here, declared, pruned))
     if form == TABLE:
         for each in found:
