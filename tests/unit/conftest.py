@@ -1,4 +1,4 @@
-"""A fleet for every unit test that asks for one."""
+"""A fleet, or an installation whose time a test moves, for every unit test that asks for one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.installation import Installation
+from bellhop.runtime.embedded.state import open_state
+from bellhop.settings import Settings
+from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import Fleet, OpenFleet
 from tests.fakes.kube import FakeKube
 
@@ -36,3 +40,17 @@ def fleet(open_fleet: OpenFleet) -> Fleet:
 def east(fleet: Fleet) -> FakeKube:
     """Register a cluster that the rules of most tests select."""
     return fleet.register("east", env="production")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """The installation's time."""
+    return FakeClock()
+
+
+@pytest.fixture
+def here(tmp_path: Path, clock: FakeClock) -> Iterator[Installation]:
+    """An installation with no cluster yet."""
+    opened = open_state(tmp_path / "state", Settings(), clock=clock)
+    yield opened.installation
+    opened.close()

@@ -8,14 +8,15 @@ Secret would be out of date; a SveltosCluster would also deregister its cluster 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from bellhop.api.kinds import KINDS, DeclarationKey, EventReport, of, parse
+from bellhop.api.kinds import KINDS, DeclarationKey, EventReport, PolicyRef, of, parse
 from bellhop.api.served import make_served
-from bellhop.declarations.diff import HOLDERS, is_referenced
+from bellhop.core.names import is_template
+from bellhop.declarations.diff import HOLDERS, list_refs, may_mean
 from bellhop.documents.document import Document
 from bellhop.errors import InvalidError
 from bellhop.installation import Installation
@@ -31,9 +32,27 @@ class ExportedManifest(Struct, frozen=True):
     """Its content cannot be exported, though something may be deployed by it."""
 
 
+class _NamedHolders:
+    """The ConfigMaps and Secrets that refs can name: thousands are asked about."""
+
+    def __init__(self, refs: Iterable[PolicyRef]) -> None:
+        self._exact: set[DeclarationKey] = set()
+        self._open: list[PolicyRef] = []
+        for ref in refs:
+            if ref.namespace and not is_template(ref.namespace + ref.name):
+                self._exact.add(DeclarationKey(ref.kind, ref.namespace, ref.name))
+            else:
+                self._open.append(ref)
+
+    def includes(self, holder: DeclarationKey) -> bool:
+        """Return whether a ref, whose name may be a template, can name a ConfigMap or Secret."""
+        return holder in self._exact or any(may_mean(ref, holder) for ref in self._open)
+
+
 def list_exported(here: Installation) -> Iterator[ExportedManifest]:
     """Yield all manifests that no configuration cluster holds, by kind, as they are now."""
     catalog = here.catalogs.known()
+    named = _NamedHolders(list_refs(catalog))
     for kind in (each for each, (model, _) in KINDS.items() if model is not EventReport):
         for place, manifest in here.records.manifests.listed(kind):
             namespace, _, name = place.rpartition("/")
@@ -43,7 +62,7 @@ def list_exported(here: Installation) -> Iterator[ExportedManifest]:
             if manifest is None:
                 reason = "its content is lost; apply it again, or delete it"
                 yield ExportedManifest(key, reason=reason, is_lost=True)
-            elif kind in HOLDERS and not is_referenced(catalog, key):
+            elif kind in HOLDERS and not named.includes(key):
                 yield ExportedManifest(key, reason="named by no manifest")
             else:
                 yield _export(key, manifest)

@@ -1,4 +1,4 @@
-"""An installation in a folder, whose time a test moves."""
+"""Fleets whose configuration is in a cluster."""
 
 from __future__ import annotations
 
@@ -8,26 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.installation import Installation
-from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from tests.fakes import rig
-from tests.fakes.clock import FakeClock
 from tests.unit.configuration.hub import Hub
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    """The installation's time."""
-    return FakeClock()
-
-
-@pytest.fixture
-def here(tmp_path: Path, clock: FakeClock) -> Iterator[Installation]:
-    """An installation with no cluster yet."""
-    opened = open_state(tmp_path / "state", Settings(), clock=clock)
-    yield opened.installation
-    opened.close()
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
-"""An installation whose time a test moves, and two real clusters to register."""
+"""Two real clusters to register."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,27 +13,10 @@ from bellhop.core.address_policy import LOCAL
 from bellhop.installation import Inbound, Installation
 from bellhop.registration.registration import register
 from bellhop.registration.request import Registered, Registration
-from bellhop.runtime.embedded.state import open_state
-from bellhop.settings import Settings
 from infra.lab.cluster import Cluster
-from tests.fakes.clock import FakeClock
 
 Wished = Callable[..., Registration]
 Enroll = Callable[..., Registered]
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    """The installation's time."""
-    return FakeClock()
-
-
-@pytest.fixture
-def here(tmp_path: Path, clock: FakeClock) -> Iterator[Installation]:
-    """An installation with no cluster yet."""
-    opened = open_state(tmp_path / "state", Settings(), clock=clock)
-    yield opened.installation
-    opened.close()
 
 
 @pytest.fixture

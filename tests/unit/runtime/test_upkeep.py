@@ -21,24 +21,10 @@ from bellhop.diagnosis.failures import list_failures
 from bellhop.errors import InvalidError
 from bellhop.installation import Inbound, Installation, Room
 from bellhop.logs import Log
-from bellhop.runtime.embedded.state import open_state
 from bellhop.runtime.embedded.upkeep import ListenerIdentity, MountedIdentity, Upkeep
-from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock
 
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-def here(tmp_path: Path, clock: FakeClock) -> Iterator[Installation]:
-    opened = open_state(tmp_path / "state", Settings(), clock=clock)
-    yield opened.installation
-    opened.close()
 
 
 class Listener:
