@@ -121,6 +121,20 @@ def test_a_foreign_release_is_taken_over_only_on_request(fleet: Fleet) -> None:
 
 
 @pytest.mark.usefixtures("east")
+def test_a_release_of_sveltos_is_upgraded_where_its_profile_takes_over(fleet: Fleet) -> None:
+    """As `bellhop import sveltos --into-cluster` has it: no spec asks for it."""
+    theirs = Release("web", "apps", 4, DEPLOYED, "web", "0.1.0")
+    fleet.charts.releases["fleet/east", "apps", "web"] = theirs
+
+    fleet.deploy(
+        charts().replace("{name: p}", "{name: p, annotations: {bellhop.dev/adopt-from: x}}")
+    )
+
+    assert outcome(fleet) == ("Provisioned", "")
+    assert fleet.charts.releases["fleet/east", "apps", "web"].revision == 5
+
+
+@pytest.mark.usefixtures("east")
 def test_a_foreign_release_stays_after_a_deployment_without_answer(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
