@@ -6,7 +6,7 @@ import it; it imports the features and what is below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +71,8 @@ class Installation(InstallationView, frozen=True, kw_only=True):
     tools: Tools | None = None
     vitals: ProcessStatus | Ticking | None = None
     worker: Worker = SERVE
+    identify: Callable[[], str] | None = None
+    """Returns the caller's identity in a cloud."""
 
 
 _MEBI = 1024 * 1024

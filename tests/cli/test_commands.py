@@ -32,6 +32,7 @@ READING = [
     "get eventreports",
     "get held",
     "get configuration",
+    "get promotions",
     "get clusterprofiles -o name",
     "get configmaps -A",
     "get secrets -n infra -o yaml",
@@ -103,6 +104,7 @@ MOVING = [
 """Commands that show whether an installation was moved as a whole."""
 
 ELSEWHERE = {
+    "approve": "tests/unit/cli/test_promotions.py",
     "charts": "asks no installation: tests/unit/cli/test_charts.py",
     "completion": "prints a script",
     "context": "tests/unit/cli/test_contexts.py, tests/cli/test_contexts.py",
@@ -114,7 +116,9 @@ ELSEWHERE = {
     "export": "tests/unit/cli/test_export.py",
     "import": "from files or a hub: tests/unit/cli/test_import_sveltos.py",
     "logs": "tests/cli/test_logs.py",
+    "promote": "tests/unit/cli/test_promotions.py",
     "register": "tests/cli/test_register.py",
+    "reject": "tests/unit/cli/test_promotions.py",
     "render": "from files alone",
     "rotate": "tests/cli/test_register.py",
     "schema": "asks no installation: tests/unit/cli/test_schema.py",

@@ -20,7 +20,7 @@ from tests.waiting import eventually
 _BLOCK = re.compile(r"^```(\w+) ?([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-_LOOKS = ("diff", "get", "show", "status")
+_LOOKS = ("diff", "get", "history", "show", "status")
 
 
 def type_page(page: str, folder: Path) -> None:

@@ -47,7 +47,14 @@ class FakeRepositories:
         if not versions or (place.version and place.version not in versions):
             raise MissingError(f"cannot find chart '{place.chart}' in '{place.repository}'")
         version = place.version or versions[-1]
-        return Archive(self._folder / f"{place.chart}-{version}.tgz", place.chart, version, "")
+        path = self._folder / f"{place.chart}-{version}.tgz"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{place.chart} {version}")
+        return Archive(path, place.chart, version, f"{place.chart} {version}")
+
+    def open(self, content: bytes, digest: str) -> Archive:
+        chart, _, version = content.decode().partition(" ")
+        return Archive(self._folder / f"{chart}-{version}.tgz", chart, version, digest)
 
     def pack(self, files: Folder, path: str, revision: str) -> Archive:
         self.packed.append((revision, path))

@@ -27,6 +27,7 @@ from bellhop.api.manifest import (
 from bellhop.api.policy_ref import PolicyRef
 from bellhop.api.problems import mistakes, refusals
 from bellhop.api.profile import ClusterProfile, NamespacedProfile
+from bellhop.api.promotion import ClusterPromotion
 from bellhop.api.report import EventReport, event_report
 from bellhop.api.role_request import RoleRequest
 from bellhop.api.source import EventSource, LabelFilter, ResourceSelector
@@ -43,6 +44,7 @@ __all__ = [
     "Classifier",
     "ClusterHealthCheck",
     "ClusterProfile",
+    "ClusterPromotion",
     "ClusterRef",
     "ClusterSet",
     "ConfigMap",
@@ -82,6 +84,7 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "EventBasedAddOn": (EventTrigger, _LIB),
     "ClusterProfile": (ClusterProfile, _CONFIG),
     "Profile": (NamespacedProfile, _CONFIG),
+    "ClusterPromotion": (ClusterPromotion, _CONFIG[:1]),
     "ClusterSet": (ClusterSet, _LIB),
     "Set": (NamespacedSet, _LIB),
     "Classifier": (Classifier, _LIB),

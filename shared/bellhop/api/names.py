@@ -12,6 +12,7 @@ RULES = (
     "EventBasedAddOn",
     "ClusterProfile",
     "Profile",
+    "ClusterPromotion",
     "ClusterSet",
     "Set",
     "Classifier",

@@ -40,7 +40,10 @@ def mistakes(
     details = error.errors(include_url=False, include_context=True)
     misspelt = {_meant(detail["loc"], model) for detail in details if _is_unknown(detail)}
     for detail in details:
-        path = detail["loc"]
+        path = (*detail["loc"], *detail.get("ctx", {}).get("place", ()))
+        if detail["type"] == "too_short" and detail["input"]:
+            # It has entries, which are wrong, and are reported themselves.
+            continue
         # Who wrote `eventSourcName` needs not hear that `eventSourceName` is missing, too.
         if detail["type"] == "missing" and path in misspelt:
             continue

@@ -26,14 +26,19 @@ def _own_name(name: str) -> str:
     return name
 
 
-class ClusterProfileSpec(AddonSpec):
+class ProfileTemplateSpec(AddonSpec):
+    """The spec of a ClusterProfile without its clusters, as a ClusterPromotion has it."""
+
+    continue_on_error: bool = False
+    max_consecutive_failures: int | None = Field(default=None, ge=1, le=2**31 - 1)
+
+
+class ClusterProfileSpec(ProfileTemplateSpec):
     """The spec as written."""
 
     cluster_selector: Selector = Field(default_factory=Selector)
     cluster_refs: Many[ClusterReference] = ()
     set_refs: Many[Text] = ()
-    continue_on_error: bool = False
-    max_consecutive_failures: int | None = Field(default=None, ge=1, le=2**31 - 1)
     transition_from: Many[Annotated[Text, AfterValidator(_own_name)]] = ()
 
     @classmethod

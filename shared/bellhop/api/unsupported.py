@@ -28,6 +28,9 @@ NOT_YET: dict[str, dict[str, str]] = {
     "EventSource": {},
     "EventTrigger": {f"spec.{field}": sentence for field, sentence in _TRIGGER.items()},
     "ClusterProfile": {f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
+    "ClusterPromotion": {
+        f"spec.profileSpec.{field}": sentence for field, sentence in _ADDONS.items()
+    },
     "ClusterSet": {},
     "Set": {},
     "Classifier": {},
@@ -50,7 +53,6 @@ _PAUSES = (
 _WRITTEN = "is written by Sveltos for itself; leave it out"
 
 _KNOWN = {
-    "ClusterPromotion": "write a ClusterProfile for each stage",
     "DebuggingConfiguration": "leave it out",
     "ManagementClusterClassifier": f"there is no management cluster; {_BY_LABEL}",
     "Techsupport": "'bellhop show events' shows what happened",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ from bellhop.api.kinds import (
     Classifier,
     ClusterHealthCheck,
     ClusterProfile,
+    ClusterPromotion,
     ClusterSet,
     Declaration,
     DeclarationKey,
@@ -20,8 +21,16 @@ from bellhop.api.kinds import (
     EventTrigger,
     HealthCheck,
 )
-from bellhop.api.names import classifier_of, health_check_of
+from bellhop.api.names import classifier_of
 from bellhop.api.source import CLOUD_EVENT_TTL
+from bellhop.catalog.rule_changes import (
+    change_readers,
+    change_rules,
+    change_stages,
+    find_asker,
+    find_askers,
+    select_readers,
+)
 from bellhop.catalog.selections import Selections
 from bellhop.core.digest import digest
 from bellhop.core.gvk import CLOUD_EVENT, GVK, ObjectKey
@@ -30,20 +39,6 @@ from bellhop.state.cluster import Cluster, SetSelection
 from bellhop.state.ingest_policy import Listener
 
 _DIGEST = 16
-
-_Rule = TypeVar(
-    "_Rule",
-    EventSource,
-    EventTrigger,
-    ClusterProfile,
-    ClusterSet,
-    Classifier,
-    ClusterHealthCheck,
-    HealthCheck,
-)
-
-
-_Deploying = TypeVar("_Deploying", EventTrigger, ClusterProfile)
 
 
 class _Found(Struct, frozen=True):
@@ -113,13 +108,14 @@ class Catalog(Selections):
         self.health_checks: Mapping[str, HealthCheck] = {}
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {each.rule: each for each in profiles}
+        self.promotions: Mapping[str, ClusterPromotion] = {}
         self.sets = {each.key.place: each for each in sets}
         self._choose(choices)
         self.named = {name: each.event_source_name for name, each in self.triggers.items()}
         self.asking = {name for name, each in self.sources.items() if each.asks_own_writes}
         # Few templates read other objects: a changed object concerns only these rules.
-        self.reading_triggers = _reading(self.triggers)
-        self.reading_profiles = _reading(self.profiles)
+        self.reading_triggers = select_readers(self.triggers)
+        self.reading_profiles = select_readers(self.profiles)
         # A catalog is asked the same few questions by every event: each is answered once.
         self._found: dict[str, _Found] = {}
         # Most clusters of a fleet are selected alike, and share one answer.
@@ -150,6 +146,7 @@ class Catalog(Selections):
         later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
         later.sets, later.classifiers = self.sets, self.classifiers
         later.checks, later.health_checks = self.checks, self.health_checks
+        later.promotions = self.promotions
         later._choose(choices)
         later.named, later.asking = self.named, self.asking
         later.reading_triggers = self.reading_triggers
@@ -182,26 +179,28 @@ class Catalog(Selections):
         A rule that is None is deleted.
         """
         later = Catalog(revision, clusters, (), (), ())
-        later.classifiers = _changed(self.classifiers, Classifier, changed)
-        later.checks = _changed(self.checks, ClusterHealthCheck, changed)
-        later.health_checks = _changed(self.health_checks, HealthCheck, changed)
-        asked, asking = _askers(self), _askers(later)
-        later.sources = _changed(self.sources, EventSource, changed)
+        later.classifiers = change_rules(self.classifiers, Classifier, changed)
+        later.checks = change_rules(self.checks, ClusterHealthCheck, changed)
+        later.health_checks = change_rules(self.health_checks, HealthCheck, changed)
+        asked = find_askers(self.classifiers.values(), self.health_checks.values())
+        asking = find_askers(later.classifiers.values(), later.health_checks.values())
+        later.sources = change_rules(self.sources, EventSource, changed)
         for name in asked.keys() - asking.keys():
             del later.sources[name]
         later.sources |= asking
-        later.triggers = _changed(self.triggers, EventTrigger, changed)
-        later.profiles = _changed(self.profiles, ClusterProfile, changed)
-        later.sets = _changed(self.sets, ClusterSet, changed)
+        later.triggers = change_rules(self.triggers, EventTrigger, changed)
+        later.promotions = change_rules(self.promotions, ClusterPromotion, changed)
+        later.profiles = change_rules(self.profiles, ClusterProfile, changed)
+        names = {key.rule for key in changed} | change_stages(self, later, changed)
+        later.sets = change_rules(self.sets, ClusterSet, changed)
         later._choose(choices)
         later.named, later._digests = dict(self.named), dict(self._digests)
-        names = {key.rule for key in changed}
-        names |= {each for each in asked.keys() | asking.keys() if _asker_of(each) in names}
+        names |= {each for each in asked.keys() | asking.keys() if find_asker(each) in names}
         again = {name for name in names if name in later.sources}
         later.asking = self.asking - names
         later.asking |= {name for name in again if later.sources[name].asks_own_writes}
-        later.reading_triggers = _reread(self.reading_triggers, later.triggers, names)
-        later.reading_profiles = _reread(self.reading_profiles, later.profiles, names)
+        later.reading_triggers = change_readers(self.reading_triggers, later.triggers, names)
+        later.reading_profiles = change_readers(self.reading_profiles, later.profiles, names)
         for name in names:
             later.named.pop(name, None)
             later._digests.pop(name, None)
@@ -337,46 +336,6 @@ class Catalog(Selections):
         in_force = {source: tuple(names) for source, names in sorted(joined.items())}
         found = _Found(named, dict(sorted(problems.items())), in_force)
         return found if problems else self._alike.setdefault(alike, found)
-
-
-def _askers(catalog: Catalog) -> dict[str, EventSource]:
-    """Return the sources by which classifiers and health checks ask, by name."""
-    found = [source for each in catalog.classifiers.values() for source in each.sources]
-    found += [each.source for each in catalog.health_checks.values()]
-    return {source.name: source for source in found}
-
-
-def _asker_of(source: str) -> str:
-    """Name the classifier or health check that a source is of; empty for any other source."""
-    return classifier_of(source) or health_check_of(source)
-
-
-def _changed(
-    old: Mapping[str, _Rule],
-    kind: type[_Rule],
-    changed: Mapping[DeclarationKey, Declaration | None],
-) -> dict[str, _Rule]:
-    new = dict(old)
-    for key in changed:
-        # One that went may come again as another kind, which is the same: it is set below.
-        if issubclass(KINDS[key.kind][0], kind):
-            new.pop(key.rule, None)
-    return new | {each.rule: each for each in changed.values() if isinstance(each, kind)}
-
-
-def _reading(rules: Mapping[str, _Deploying]) -> dict[str, _Deploying]:
-    """Return the rules whose templates read other objects, by name."""
-    return {name: each for name, each in rules.items() if each.readings}
-
-
-def _reread(
-    old: Mapping[str, _Deploying], rules: Mapping[str, _Deploying], changed: Iterable[str]
-) -> dict[str, _Deploying]:
-    new = dict(old)
-    for name in changed:
-        new.pop(name, None)
-        new |= _reading({name: rules[name]} if name in rules else {})
-    return new
 
 
 def _source_name(trigger: EventTrigger, cluster: Cluster) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 from bellhop.api.kinds import (
     ClusterHealthCheck,
     ClusterProfile,
+    ClusterPromotion,
     ClusterSet,
     EventTrigger,
     HealthCheck,
@@ -25,6 +26,7 @@ class Selections:
     clusters: Mapping[str, Cluster]
     triggers: Mapping[str, EventTrigger]
     profiles: Mapping[str, ClusterProfile]
+    promotions: Mapping[str, ClusterPromotion]
     sets: Mapping[str, ClusterSet]
     checks: Mapping[str, ClusterHealthCheck]
     health_checks: Mapping[str, HealthCheck]
@@ -101,6 +103,11 @@ class Selections:
         """Return the HealthChecks that are there, and that some ask of a cluster, by name."""
         named = {name for each in self.checks_of(cluster) for name in each.health_checks}
         return tuple(sorted(named & self.health_checks.keys()))
+
+    def stages_of(self, promotions: Iterable[str]) -> set[str]:
+        """Return the names of the profiles of some promotions, which may not exist."""
+        found = (self.promotions[name] for name in promotions if name in self.promotions)
+        return {profile.rule for each in found for profile in each.profiles}
 
     def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
         """Return the clusters that a user's own profile goes to."""

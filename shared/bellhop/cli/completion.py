@@ -28,6 +28,7 @@ ORPHANS = "orphans"
 """A word that `bellhop delete` takes in place of a kind."""
 
 _TRIGGER = "trigger"
+_PROMOTION = "promotion"
 _CLUSTER = "cluster"
 
 
@@ -86,9 +87,9 @@ def complete_profile(ctx: click.Context, _parameter: click.Parameter, incomplete
 
 
 def complete_paused(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete users' own profiles, `trigger` NAME and `cluster` NAMESPACE/NAME."""
+    """Complete users' own profiles, and `trigger`, `promotion` or `cluster` and its name."""
     words = list(ctx.params.get("words") or ())
-    named = {_TRIGGER: _list_triggers, _CLUSTER: _list_clusters}
+    named = {_TRIGGER: _list_triggers, _PROMOTION: _list_promotions, _CLUSTER: _list_clusters}
     if not words:
         return [
             *_filter_prefix(incomplete, named),
@@ -97,6 +98,32 @@ def complete_paused(ctx: click.Context, _parameter: click.Parameter, incomplete:
     if len(words) == 1 and words[0] in named:
         return _complete_from_state(ctx, incomplete, named[words[0]])
     return []
+
+
+def complete_promotion(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Complete `promotion` NAME."""
+    words = _list_words(ctx)
+    if not words:
+        return _filter_prefix(incomplete, [_PROMOTION])
+    return _complete_from_state(ctx, incomplete, _list_promotions) if len(words) == 1 else []
+
+
+def complete_revised(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete a profile, and `promotion` NAME."""
+    words = _list_words(ctx)
+    if words[:1] == [_PROMOTION]:
+        return _complete_from_state(ctx, incomplete, _list_promotions) if len(words) == 1 else []
+    own = _filter_prefix(incomplete, [_PROMOTION])
+    return [] if words else [*own, *complete_profile(ctx, parameter, incomplete)]
+
+
+def complete_stage(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the stages of the promotion that the command names."""
+    words = _list_words(ctx)
+    name = words[-1].rpartition("/")[2] if words else ""
+    return _complete_from_state(ctx, incomplete, lambda here: _list_stages(here, name))
 
 
 def complete_sender(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -125,6 +152,14 @@ def complete_explained(
     if len(words) == 1:
         return _complete_from_state(ctx, incomplete, lambda here: _list_kinds(here, words[0]))
     return _complete_from_state(ctx, incomplete, lambda here: _list_objects(here, *words[:2]))
+
+
+def _list_words(ctx: click.Context) -> list[str]:
+    """Return the words of an argument KIND NAME as they are typed so far.
+
+    click leaves them unread before an option without a value.
+    """
+    return list(ctx.params.get("name") or ctx.params.get("profile") or ctx.args)
 
 
 def _complete_from_state(
@@ -159,6 +194,15 @@ def _list_clusters(here: Installation) -> Iterator[str]:
 def _list_triggers(here: Installation) -> Iterator[str]:
     for kind in ("EventTrigger", "EventBasedAddOn"):
         yield from (each.removeprefix("/") for each in here.records.manifests.names(kind))
+
+
+def _list_promotions(here: Installation) -> Iterator[str]:
+    return (each.removeprefix("/") for each in here.records.manifests.names("ClusterPromotion"))
+
+
+def _list_stages(here: Installation, promotion: str) -> Iterator[str]:
+    kept = here.catalogs.known().promotions.get(promotion)
+    return (each.name for each in (kept.stages if kept else ()))
 
 
 def _list_own_profiles(here: Installation) -> Iterator[str]:

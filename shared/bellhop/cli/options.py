@@ -25,7 +25,7 @@ JSON = "json"
 YAML = "yaml"
 NAME = "name"
 
-READY, PROVISIONED, DELETE = "ready", "provisioned", "delete"
+READY, PROVISIONED, PROMOTED, DELETE = "ready", "provisioned", "promoted", "delete"
 """The conditions of `bellhop wait`."""
 
 DRY = " (dry run)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from msgspec import Struct
 
-from bellhop.cli.completion import complete_profile
+from bellhop.cli.completion import complete_revised
 from bellhop.cli.kinds import KindName, find_kind, singular_name, split_kind
 from bellhop.errors import InvalidError, MissingError
 
@@ -22,6 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PROFILES = ("clusterprofile", "profile", "rolerequest")
 TRIGGER = "eventtrigger"
+PROMOTION = "clusterpromotion"
 
 
 class ObjectQuery(Struct, frozen=True):
@@ -85,15 +86,21 @@ def profile_argument(command: F) -> F:
         required=True,
         metavar="PROFILE",
         callback=_read_profile,
-        shell_complete=complete_profile,
+        shell_complete=complete_revised,
     )(command)
 
 
-def _read_profile(_ctx: click.Context, _parameter: click.Parameter, words: Sequence[str]) -> str:
-    found = join_kind(words, (*PROFILES, TRIGGER))
+def _read_profile(
+    ctx: click.Context, _parameter: click.Parameter, words: Sequence[str]
+) -> str | Sequence[str]:
+    if ctx.resilient_parsing:
+        # A shell completes them.
+        return words
+    found = join_kind(words, (*PROFILES, TRIGGER, PROMOTION))
     if len(found) != 1:
         raise click.UsageError("name one profile, as NAME, NAMESPACE/NAME or KIND NAME")
-    read_profile_name(found[0])
+    if not found[0].startswith(f"{PROMOTION}/"):
+        read_profile_name(found[0])
     return found[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,3 +120,14 @@ def is_listening(inbound: Inbound) -> bool:
         if client:
             client.close()
     return True
+
+
+def find_caller(here: Installation) -> str:
+    """Return the caller's identity in the cloud, or the name of the user on this machine."""
+    if here.identify:
+        return here.identify()
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that has no name.
+        return "unknown"

@@ -40,7 +40,8 @@ from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.core.identity import version_of
 from bellhop.core.sveltos_annotations import ADOPT_FROM, TAKE_OVER
 from bellhop.declarations.apply import ManifestWriter, annotate_manifest, find_twins
-from bellhop.declarations.diff import HOLDERS, is_referenced
+from bellhop.declarations.diff import HOLDERS
+from bellhop.declarations.references import is_referenced
 from bellhop.documents.document import Document
 from bellhop.errors import MissingError, PermanentError
 from bellhop.logs import Log

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bellhop.clusters.pause import describe_pause, times, window_in
+from bellhop.clusters.pause import describe_pause, window_in
 from bellhop.configuration.conditions import State, progress, retry, succeed
 from bellhop.configuration.objects import SveltosClusterStatus
+from bellhop.core.windows import next_times
 from bellhop.diagnosis.cluster_status import read_health
 from bellhop.installation import InstallationView
 from bellhop.registration.token_renewal import RENEWED_AT
@@ -47,7 +48,7 @@ def make_cluster_status(
     if cluster is None:
         return SveltosClusterStatus(failure_message=refusal)
     window = window_in(cluster)
-    next_times = times(window, now) if window else None
+    coming = next_times(window, now) if window else None
     reached = bool(cluster.kubernetes)
     problem = health.message if health.away else ""
     return SveltosClusterStatus(
@@ -57,6 +58,6 @@ def make_cluster_status(
         connection_failures=health.failures,
         last_reconciled_token_request_at=cluster.annotations.get(RENEWED_AT, ""),
         failure_message="; ".join(filter(None, (refusal, problem))),
-        next_pause=next_times.closes if next_times else None,
-        next_unpause=next_times.opens if next_times else None,
+        next_pause=coming.closes if coming else None,
+        next_unpause=coming.opens if coming else None,
     )

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from bellhop.api.sveltos_cluster import SveltosCluster
 from bellhop.clusters.kubeconfig import Kubeconfig, sanitise
-from bellhop.clusters.pause import window_of
 from bellhop.configuration.cluster_objects import (
     CONFIGURATION_DIGEST,
     CONFIGURATION_UID,
@@ -36,6 +35,7 @@ from bellhop.configuration.cluster_sources import (
 from bellhop.configuration.kubeconfig_store import KubeconfigStore
 from bellhop.core.digest import digest as make_digest
 from bellhop.core.sveltos_annotations import APPLYSET, TAKE_OVER
+from bellhop.core.windows import read_window
 from bellhop.declarations.apply import ManifestWriter
 from bellhop.declarations.records import HeldRemoval
 from bellhop.diagnosis.held_deletions import describe_removal, group_by_change
@@ -295,7 +295,7 @@ class ClusterAdmission:
         found: dict[str, Any] = {"paused": True} if spec.paused else {}
         if spec.active_window:
             now = self._here.records.clock.now()
-            window = window_of(spec.active_window.from_, spec.active_window.to, now)
+            window = read_window(spec.active_window.from_, spec.active_window.to, now)
             found["activeWindow"] = {"from": window.opens, "to": window.closes}
         if spec.data:
             found["data"] = spec.data

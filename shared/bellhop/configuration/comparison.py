@@ -19,7 +19,8 @@ from bellhop.configuration.records import ConfiguredObject, Confirmation
 from bellhop.configuration.references import find_holders, make_read_back
 from bellhop.core.gvk import GVK
 from bellhop.core.identity import version_of
-from bellhop.declarations.diff import HOLDERS, list_refs
+from bellhop.declarations.diff import HOLDERS
+from bellhop.declarations.references import list_refs
 from bellhop.errors import DeniedError, PermanentError, StaleError, UnauthorizedError
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube

@@ -21,6 +21,7 @@ from bellhop.api.kinds import KINDS
 from bellhop.api.sveltos_cluster import SveltosCluster
 from bellhop.configuration import dry_run_objects as dry_runs
 from bellhop.configuration import objects
+from bellhop.configuration.promotions import ClusterPromotionStatus
 from bellhop.core.base import Model
 
 LIB, CONFIG = "lib.projectsveltos.io", "config.projectsveltos.io"
@@ -131,6 +132,10 @@ def _user_kinds() -> Iterator[KindDefinition]:
     profile = objects.ProfileStatus, _READY
     yield KindDefinition(CONFIG, "ClusterProfile", cluster, model["ClusterProfile"], *profile)
     yield KindDefinition(CONFIG, "Profile", namespaced, model["Profile"], *profile)
+    yield KindDefinition(
+        *(CONFIG, "ClusterPromotion", cluster, model["ClusterPromotion"], ClusterPromotionStatus),
+        columns=(Column("Stage", ".status.currentStageName"), *_READY),
+    )
 
 
 def _report(

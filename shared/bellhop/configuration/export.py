@@ -16,7 +16,8 @@ from msgspec import Struct
 from bellhop.api.kinds import KINDS, DeclarationKey, EventReport, PolicyRef, of, parse
 from bellhop.api.served import make_served
 from bellhop.core.names import is_template
-from bellhop.declarations.diff import HOLDERS, list_refs, may_mean
+from bellhop.declarations.diff import HOLDERS
+from bellhop.declarations.references import list_refs, may_mean
 from bellhop.documents.document import Document
 from bellhop.errors import InvalidError
 from bellhop.installation import Installation

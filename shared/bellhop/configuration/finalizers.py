@@ -16,6 +16,7 @@ _DOMAIN = ".projectsveltos.io"
 _FINALIZERS = {
     "ClusterProfile": "clusterprofilefinalizer.projectsveltos.io",
     "Profile": "profilefinalizer.projectsveltos.io",
+    "ClusterPromotion": "config.projectsveltos.io/clusterpromotion",
     "EventTrigger": "eventtrigger.finalizer.projectsveltos.io",
 }
 

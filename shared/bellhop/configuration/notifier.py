@@ -2,6 +2,7 @@
 
     profile deployed in a cluster   its summary, the profile, its trigger, the cluster's content
     profile rendered                the profile, its trigger, the report that it was made of
+    promotion computed              the promotion
     classifiers, health evaluated   the rules of that cluster and their reports
     object of the hub read          its own status, or an Event that says why it is refused
     hub resynced                    all objects; after an outage or a loss, all that is written
@@ -28,6 +29,7 @@ from bellhop.state.messages import (
     Apply,
     CheckHealth,
     Instantiate,
+    Promote,
     Publisher,
     ReadBack,
     Resolve,
@@ -41,6 +43,7 @@ _OWN = (
     "EventTrigger",
     "ClusterProfile",
     "Profile",
+    "ClusterPromotion",
     "ClusterSet",
     "Set",
     "Classifier",
@@ -72,6 +75,7 @@ class StatusNotifier:
             Apply: self._list_of_deployment,
             Instantiate: _list_of_event,
             Resolve: _list_of_rendering,
+            Promote: _list_of_promotion,
             CheckHealth: _list_of_health,
             UpdateLabels: _list_of_labels,
             ReadBack: self._list_of_reading,
@@ -185,6 +189,10 @@ def _list_of_event(catalog: Catalog, message: Instantiate) -> Iterator[WriteStat
 
 def _list_of_rendering(_: Catalog, message: Resolve) -> Iterator[WriteStatus]:
     return _list_of_profile(Place("", "", message.profile))
+
+
+def _list_of_promotion(_: Catalog, message: Promote) -> Iterator[WriteStatus]:
+    yield WriteStatus("ClusterPromotion", "", message.promotion)
 
 
 def _list_of_health(catalog: Catalog, message: CheckHealth) -> Iterator[WriteStatus]:

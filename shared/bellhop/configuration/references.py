@@ -8,7 +8,8 @@ from bellhop.api.kinds import CONFIGURED_KINDS, Declaration, DeclarationKey, Pol
 from bellhop.catalog.cache import Catalogs
 from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.core.names import is_template
-from bellhop.declarations.diff import HOLDERS, may_mean
+from bellhop.declarations.diff import HOLDERS
+from bellhop.declarations.references import may_mean
 from bellhop.ports.kube import Access, Kube
 from bellhop.state.messages import ReadBack
 from bellhop.state.records import Records

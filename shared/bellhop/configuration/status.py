@@ -17,6 +17,7 @@ from bellhop.configuration.conditions import State, make_conditions
 from bellhop.configuration.definitions import DEFINITIONS
 from bellhop.configuration.objects import Observed, RoleRequestStatus, SveltosClusterStatus, to_json
 from bellhop.configuration.profiles import make_profile_status, make_request_status, own_place
+from bellhop.configuration.promotions import make_promotion_status
 from bellhop.configuration.rules import (
     make_classifier_status,
     make_health_status,
@@ -78,6 +79,8 @@ def _make(
         return make_trigger_status(here, name)
     if kind in ("ClusterProfile", "Profile"):
         return make_profile_status(here, own_place(kind, namespace, name))
+    if kind == "ClusterPromotion":
+        return make_promotion_status(here, name)
     if kind in ("ClusterSet", "Set"):
         return make_set_status(here, rule)
     if kind == "Classifier":

@@ -152,6 +152,8 @@ class Withdrawal:
         profiles = self._records.profiles
         if key.kind == "EventTrigger":
             return any(True for _ in profiles.heads(key.rule))
+        if key.kind == "ClusterPromotion":
+            return any(each.rollout.promotion == key.name for each in profiles.heads(""))
         return find_finalizer(key.kind) != "" and profiles.head("", "", key.rule) is not None
 
     def _forget(self, kube: Kube, key: DeclarationKey, kept: Kept, found: Manifest | None) -> None:

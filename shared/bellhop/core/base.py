@@ -123,6 +123,9 @@ class Later:
         return handler(self.model.__pydantic_core_schema__)
 
 
-def mistake(sentence: str) -> PydanticCustomError:
-    """Make the error that a validator raises; the sentence reaches the user as it is."""
-    return PydanticCustomError("mistake", "{sentence}", {"sentence": sentence})
+def mistake(sentence: str, *place: str | int) -> PydanticCustomError:
+    """Make the error that a validator raises; the sentence reaches the user as it is.
+
+    `place` is the path from the validated value to the part of it that is wrong.
+    """
+    return PydanticCustomError("mistake", "{sentence}", {"sentence": sentence, "place": place})

@@ -158,6 +158,14 @@ def profile_name(trigger: str, cluster: str, object_key: str = "") -> str:
     return f"{readable}-{suffix}"
 
 
+def cut_name(name: str) -> str:
+    """Return a name, cut with a digest if it is longer than the value of a label."""
+    if len(name) <= _LONGEST_INSTANCE:
+        return name
+    suffix = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST]
+    return f"{name[: _LONGEST_INSTANCE - _DIGEST - 1].rstrip('-.')}-{suffix}"
+
+
 def instance_name(profile: str, ref: str) -> str:
     """Name the rendered copy that a profile has of the ConfigMap or Secret `ref`."""
     return f"{profile}-{hashlib.sha256(ref.encode()).hexdigest()[:_DIGEST]}"

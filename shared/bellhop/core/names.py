@@ -161,9 +161,15 @@ def data_key_problem(key: str) -> str:
     return ""
 
 
+def duration_problem(text: str) -> str:
+    """Return what is wrong with a duration; nothing when it is right."""
+    if _DURATION.match(text):
+        return ""
+    return f"{text!r} is not a duration; write it like '5m' or '1h30m'"
+
+
 def _duration(text: str) -> str:
-    if not _DURATION.match(text):
-        raise mistake(f"{text!r} is not a duration; write it like '5m' or '1h30m'")
+    _refuse(duration_problem(text))
     return text
 
 
@@ -172,10 +178,16 @@ def seconds_of(duration: str) -> float:
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(duration))
 
 
-def _share(value: Any) -> int | str:
+def share_problem(value: Any) -> str:
+    """Return what is wrong with a share of clusters; nothing when it is right."""
     countable = isinstance(value, int | str) and not isinstance(value, bool)
-    if not (countable and _SHARE.match(str(value))):
-        raise mistake("this is neither a number of clusters nor a percentage like '20%'")
+    if countable and _SHARE.match(str(value)):
+        return ""
+    return "this is neither a number of clusters nor a percentage like '20%'"
+
+
+def _share(value: Any) -> int | str:
+    _refuse(share_problem(value))
     return cast("int | str", value)
 
 

@@ -94,7 +94,8 @@ _SOURCES = ("EventSource",)
 _TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 _OWN = ("ClusterProfile", "Profile")
 _PROFILES = (*_OWN, "RoleRequest")
-_RULES = (*_SOURCES, *_TRIGGERS, *_OWN)
+_PROMOTIONS = ("ClusterPromotion",)
+_RULES = (*_SOURCES, *_TRIGGERS, *_OWN, *_PROMOTIONS)
 _HOLDERS = ("ConfigMap", "Secret")
 
 
@@ -120,7 +121,7 @@ _GIVES_RIGHTS = {
     "RoleRequest": "it belongs on what a tenant writes; name the account that gets rights by"
     " serviceAccountName and serviceAccountNamespace"
 }
-_PAUSES_PROFILES = "it pauses only profiles"
+_PAUSES_PROFILES = "it pauses only profiles and promotions"
 _PAUSES_TRIGGERS = "it pauses only triggers"
 
 MARKS: dict[str, Mark] = {
@@ -131,12 +132,12 @@ MARKS: dict[str, Mark] = {
     "projectsveltos.io/template": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     LUA: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     SUBRESOURCES: Mark("annotations", _HOLDERS, _ON_HOLDERS),
-    "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_OWN)),
+    "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_OWN, *_PROMOTIONS)),
     ADOPT_FROM: Mark("annotations", (*_TRIGGERS, *_OWN)),
     INSTANTIATE_ALL: Mark("annotations", _TRIGGERS),
     PROFILE_PAUSED: Mark(
         "annotations",
-        _PROFILES,
+        (*_PROFILES, *_PROMOTIONS),
         dict.fromkeys(_TRIGGERS, f"{_PAUSES_PROFILES}; a trigger is paused by {TRIGGER_PAUSED}")
         | dict.fromkeys(_SOURCES, f"{_PAUSES_PROFILES}; pause the triggers that name the source"),
     ),
@@ -144,6 +145,9 @@ MARKS: dict[str, Mark] = {
         "annotations",
         _TRIGGERS,
         dict.fromkeys(_PROFILES, f"{_PAUSES_TRIGGERS}; a profile is paused by {PROFILE_PAUSED}")
+        | dict.fromkeys(
+            _PROMOTIONS, f"{_PAUSES_TRIGGERS}; a promotion is paused by {PROFILE_PAUSED}"
+        )
         | dict.fromkeys(_SOURCES, f"{_PAUSES_TRIGGERS}; pause those that name the source"),
     ),
 }

@@ -17,9 +17,10 @@ from bellhop.core.digest import same
 from bellhop.declarations.cluster_selection import choose
 from bellhop.declarations.cluster_writer import ClusterWriter, merge
 from bellhop.declarations.deletion_guard import RemovalPlan
-from bellhop.declarations.diff import PROFILES, SETS, TRIGGERS, Key
+from bellhop.declarations.diff import PROFILES, PROMOTION, SETS, TRIGGERS, Key
 from bellhop.declarations.end_behavior import note_endings
 from bellhop.declarations.records import HeldRemoval
+from bellhop.declarations.stages import is_preserved, list_preserved, refuse_taken_names
 from bellhop.errors import ConflictError, InvalidError, LostWriteError, MissingError, StaleError
 from bellhop.events.transfer import ReportTransfer
 from bellhop.ports.store import ABSENT
@@ -84,6 +85,7 @@ class ManifestWriter(ClusterWriter):
         if changed:
             before = self._catalogs.known()
             self._refuse_other_origin(before, "apply", changed)
+            refuse_taken_names(before, declarations)
             pending = self._note_change(changed)
             declared = {key: new for key, (new, _) in changed.items()}
             self._reports.copy(before, declared)
@@ -113,8 +115,11 @@ class ManifestWriter(ClusterWriter):
             for new, result in zip(declarations, results, strict=True)
             if result.change != "unchanged"
         ]
-        if changed and not anywhere:
-            self._refuse_other_origin(self._catalogs.known(), "apply", changed)
+        if changed:
+            before = self._catalogs.known()
+            if not anywhere:
+                self._refuse_other_origin(before, "apply", changed)
+            refuse_taken_names(before, declarations)
         return results
 
     def _preview(self, declarations: Sequence[Declaration]) -> list[WrittenManifest]:
@@ -175,13 +180,19 @@ class ManifestWriter(ClusterWriter):
                 raise MissingError(f"cannot delete {kind} '{shown}': there is none")
         before = self._catalogs.known()
         self._refuse_other_origin(before, "delete", deleted)
-        pending = self._note_change(deleted)
-        note_endings(self._records, before, deleted)
-        held = self._hold(before, dict.fromkeys(deleted), "deleted")
+        stay = {each.key: each for each in list_preserved(self._records, before, deleted)}
+        changed = [*deleted, *stay]
+        pending = self._note_change(changed)
+        note_endings(
+            self._records, before, [key for key in deleted if not is_preserved(before, key)]
+        )
+        held = self._hold(before, {**dict.fromkeys(deleted), **stay}, "deleted")
+        for each in stay.values():
+            self._records.manifests.put(*each.key, each.written)
         for key in deleted:
             self._records.manifests.delete(*key)
-        self._records.catalog.change("declared", keys=deleted)
-        self._publish_effects(deleted, before, pending, held=held)
+        self._records.catalog.change("declared", keys=changed)
+        self._publish_effects(changed, before, pending, held=held)
         return [WrittenManifest(*key, "deleted") for key in deleted]
 
     def _refuse_other_origin(
@@ -343,7 +354,9 @@ def _removing(
     A changed EventSource ends matches instead, as objects are evaluated.
     """
     found = changed.items()
-    deciding = {key: new for key, new in found if key.kind in (*TRIGGERS, *PROFILES, *SETS)}
+    deciding = {
+        key: new for key, new in found if key.kind in (*TRIGGERS, *PROFILES, *SETS, PROMOTION)
+    }
     deleted = {key: new for key, new in found if key.kind == "EventSource" and new is None}
     return deciding | deleted
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from bellhop.api.kinds import ClusterProfile, DeclarationKey, EventTrigger, PolicyRef
+from bellhop.api.stage_profile import StageProfile
 from bellhop.catalog.catalog import Catalog, cluster_object
 from bellhop.catalog.dependencies import reached
-from bellhop.clusters.pause import Window, window_in
+from bellhop.clusters.pause import window_in
 from bellhop.core.gvk import GVK
 from bellhop.core.identity import GENERATED_NAMESPACE, ROLE_REQUEST
-from bellhop.core.names import fits_template, is_template
+from bellhop.core.names import is_template
+from bellhop.core.windows import Window
 from bellhop.state.cluster import MANAGEMENT, Cluster
 from bellhop.state.content import Reading
 from bellhop.state.ingest_policy import Listener
@@ -25,6 +27,7 @@ from bellhop.state.ingest_policy import Listener
 TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 PROFILES = ("ClusterProfile", "Profile", ROLE_REQUEST)
 SETS = ("ClusterSet", "Set")
+PROMOTION = "ClusterPromotion"
 HOLDERS = ("ConfigMap", "Secret")
 
 Key = tuple[str, str, str]
@@ -57,6 +60,8 @@ class Touched:
     """Clusters whose health checks may have another result."""
     resumed: set[str] = field(default_factory=set)
     """Clusters whose pause changed, for which any trigger may have waited."""
+    promoted: set[str] = field(default_factory=set)
+    """Promotions of which anything changed."""
 
 
 def compare_catalogs(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
@@ -86,11 +91,22 @@ def compare_catalogs(before: Catalog | None, after: Catalog, keys: Iterable[Key]
         _asked_everywhere(touched, before, after)
     if sets := _select_names(keys, *SETS):
         triggers |= _sets(touched, before, after, sets)
-    touched.instantiated |= _entitled(before, after, _select_names(keys, "ClusterProfile"))
+    staged = _staged(before, after, _select_names(keys, PROMOTION))
+    touched.resolved |= staged
+    own = _select_names(keys, "ClusterProfile") | staged
+    touched.instantiated |= _entitled(before, after, own)
     if triggers:
         _rules(touched, before, after, triggers)
     _ordered(touched, before, after, keys)
+    stages = (after.profiles.get(name) for name in touched.resolved)
+    touched.promoted = _select_names(keys, PROMOTION)
+    touched.promoted |= {x.stage.promotion for x in stages if isinstance(x, StageProfile)}
     return touched
+
+
+def _staged(before: Catalog | None, after: Catalog, promotions: set[str]) -> set[str]:
+    """Return the profiles that promotions have, or had."""
+    return after.stages_of(promotions) | (before.stages_of(promotions) if before else set())
 
 
 def _entitled(
@@ -354,28 +370,6 @@ def _refs(
     declared: Mapping[str, EventTrigger] | Mapping[str, ClusterProfile],
 ) -> Iterator[tuple[str, Iterable[PolicyRef]]]:
     return ((name, each.holder_refs) for name, each in declared.items())
-
-
-def is_referenced(catalog: Catalog, holder: Key) -> bool:
-    """Return whether a trigger, profile or health check can name a ConfigMap or Secret.
-
-    A name with a template counts for all objects that it fits.
-    """
-    return any(may_mean(ref, holder) for ref in list_refs(catalog))
-
-
-def list_refs(catalog: Catalog) -> Iterator[PolicyRef]:
-    """Yield the refs to ConfigMaps and Secrets of all triggers, profiles and health checks."""
-    for rules in (catalog.triggers, catalog.profiles, catalog.checks):
-        for each in rules.values():
-            yield from each.holder_refs
-
-
-def may_mean(ref: PolicyRef, holder: Key) -> bool:
-    """Return whether a ref, whose name may be a template, can name a ConfigMap or Secret."""
-    kind, namespace, name = holder
-    there = not ref.namespace or fits_template(ref.namespace, namespace)
-    return ref.kind == kind and there and fits_template(ref.name, name)
 
 
 def _may_name(refs: Iterable[PolicyRef], holders: set[Key]) -> bool:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bellhop.api.kinds import ClusterProfile, DeclarationKey, EventTrigger
 from bellhop.catalog.catalog import Catalog
-from bellhop.declarations.diff import PROFILES, TRIGGERS, Key
+from bellhop.declarations.diff import PROFILES, PROMOTION, TRIGGERS, Key
 from bellhop.profiles.records import Place, place
 from bellhop.state.concurrency import until_written
 from bellhop.state.records import Records
@@ -37,6 +37,9 @@ def _ending(
         rule = DeclarationKey(*key).rule
         if key[0] in PROFILES and rule in before.profiles:
             yield before.profiles[rule], Place("", "", rule)
+        elif key[0] == PROMOTION:
+            for each in sorted(before.stages_of([rule])):
+                yield before.profiles[each], Place("", "", each)
         elif key[0] in TRIGGERS and rule in before.triggers:
             declared = before.triggers[rule]
             for head in records.profiles.heads(rule):

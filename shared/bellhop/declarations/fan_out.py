@@ -20,6 +20,7 @@ from bellhop.state.messages import (
     Apply,
     CheckHealth,
     Instantiate,
+    Promote,
     Publisher,
     PurgeCluster,
     Renew,
@@ -103,6 +104,7 @@ class ChangeFanOut:
             yield from self._list_withdrawals(after, key)
         for trigger, destination in sorted(touched.placed):
             yield from self._list_placements(trigger, destination)
+        yield from (Promote(name) for name in sorted(touched.promoted))
         yield from (Resolve(name) for name in sorted(touched.resolved))
         yield from list_applications(self._records, *touched.reread)
         for destination in sorted(touched.relabelled):

@@ -19,6 +19,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from bellhop.api.kinds import EventTrigger
+from bellhop.api.stage_profile import StageProfile
 from bellhop.catalog.catalog import Catalog
 from bellhop.declarations.records import Rule
 from bellhop.rendering.deletion_limit import DeletionLimit
@@ -183,7 +184,9 @@ def _is_meant(step: Step, rule: Rule, cluster: str) -> bool:
     if trigger:
         return trigger not in step.after.triggers
     if profile not in step.after.profiles:
-        return True
+        was = step.before.profiles.get(profile) if step.before else None
+        # A stage that is taken out of its promotion was not named by the user.
+        return not isinstance(was, StageProfile) or was.stage.promotion not in step.after.promotions
     selecting = step.before.selecting(profile, cluster) if step.before else set()
     return bool(selecting) and selecting.isdisjoint(step.after.profiles)
 

@@ -210,7 +210,9 @@ class ReconcileContext:
         if management is None:
             management = any(map(may_be_in_management, self.profile.reads))
         remote = any(each.address for each in self.profile.reads)
-        return self.dry_run or self.profile.rollout.reloads or management or remote
+        # A newer version of a chart, or a tag that has moved, is a release of its promotion.
+        moves = self.profile.rollout.leads and any(each.chart for each in self.profile.contents)
+        return self.dry_run or self.profile.rollout.reloads or management or remote or moves
 
     def enter(self, feature: str) -> None:
         """Have what follows be about a feature that the profile has; about none for the others."""

@@ -6,10 +6,13 @@ contents. When either changes, the profile is deployed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
+from bellhop.deploy.frozen_sources import FoundSource, FrozenSources
 from bellhop.errors import (
     DeniedError,
     MissingError,
@@ -24,7 +27,16 @@ from bellhop.rendering.inputs import MissingInputError, entries_of
 from bellhop.rendering.references import place_readings
 from bellhop.rendering.templates import RenderContext
 from bellhop.state.cluster import MANAGEMENT
-from bellhop.state.content import REMOTE, Address, Content, Reading, Remote, artifact_of, ref_name
+from bellhop.state.content import (
+    REMOTE,
+    Address,
+    Content,
+    Reading,
+    Remote,
+    artifact_of,
+    ref_name,
+    shown_url,
+)
 from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 
@@ -51,6 +63,16 @@ def not_of_cluster(doing: str = "") -> Iterator[None]:
         raise TemporaryError(f"{doing}{error}", delay=error.delay) from error
 
 
+def pack_folder(files: Folder) -> bytes:
+    """Return files as one text, to be stored."""
+    return msgspec.msgpack.encode(dict(files))
+
+
+def unpack_folder(content: bytes) -> Folder:
+    """Return the files that `pack_folder` packed."""
+    return msgspec.msgpack.decode(content, type=dict[str, bytes])
+
+
 class Found(NamedTuple):
     """Files at one revision; `annotations` are those of their Flux source, which is the `ref`."""
 
@@ -74,6 +96,42 @@ class FilesReader:
         self._access = access
         self._names = names
         self._files = files
+        self.frozen = FrozenSources(records)
+
+    def freeze(
+        self, profile: Profile, reading: Reading, read: Callable[[], Mapping[str, Any] | None]
+    ) -> Mapping[str, Any] | None:
+        """Return what is read of the source of files as the release of a promotion has it.
+
+        `read` reads the source as it is now. An optional source that is missing is read each time.
+
+        Raises:
+            BellhopError: it cannot be read, or downloaded, and no deployment of the release did.
+        """
+
+        def find() -> FoundSource:
+            source = read()
+            if source is None:
+                raise MissingInputError(f"there is no {reading.kind} '{reading.name}' now")
+            mark = source.get("digest") or artifact_of(source)[1]
+            described = {"digest": mark, "source": source}
+            return FoundSource(described, lambda: self._fetch(reading, source))
+
+        name = ref_name(reading.kind, reading.namespace, reading.name)
+        try:
+            pin = self.frozen.pin(profile, shown_url(name) if reading.address else name, find)
+        except MissingInputError:
+            if reading.optional:
+                return None
+            raise
+        found: Mapping[str, Any] = pin["source"]
+        return found
+
+    def _fetch(self, reading: Reading, source: Mapping[str, Any]) -> bytes:
+        if reading.address:
+            return pack_folder(self._download(reading.address).files)
+        ref = ref_name(reading.kind, reading.namespace, reading.name)
+        return pack_folder(self._download_artifact(ref, source))
 
     def revision(self, reading: Reading) -> dict[str, Any] | None:
         """Return what is read of a URL: its digest; None if nothing is there and it is optional.
@@ -106,18 +164,30 @@ class FilesReader:
         if reading is None or source is None:
             return None
         ref = ref_name(reading.kind, reading.namespace, reading.name)
+        if reading.address and profile.rollout.promotion:
+            mark = source["digest"]
+            return Found(ref, mark, unpack_folder(self.frozen.content(profile, mark)), {})
         if reading.address:
             digest, files = self._download(reading.address)
             return Found(ref, digest, files, {})
-        return self.artifact(ref, source)
+        return self.artifact(ref, source, profile)
 
-    def artifact(self, ref: str, source: Mapping[str, Any]) -> Found:
-        """Return what a Flux source has fetched.
+    def artifact(self, ref: str, source: Mapping[str, Any], profile: Profile) -> Found:
+        """Return what a Flux source has fetched, or had fetched for a release of a promotion.
 
         Raises:
             PermanentError: it cannot be downloaded, or Flux has not fetched anything.
             TemporaryError: it cannot be downloaded now.
         """
+        digest = artifact_of(source)[1]
+        if digest and profile.rollout.promotion:
+            files = unpack_folder(self.frozen.content(profile, digest))
+        else:
+            files = self._download_artifact(ref, source)
+        annotations = (source.get("metadata") or {}).get("annotations") or {}
+        return Found(ref, digest, files, annotations)
+
+    def _download_artifact(self, ref: str, source: Mapping[str, Any]) -> Folder:
         url, digest = artifact_of(source)
         if not url or not digest:
             raise MissingInputError(
@@ -133,9 +203,7 @@ class FilesReader:
         with not_of_cluster(f"cannot read {ref}: "):
             # Who may read a source may have what it says: accounts need no right to call Flux.
             kube = self._access.open(MANAGEMENT, version=kept.value.credentials)
-            files = self._port().artifact(kube, url, digest)
-        annotations = (source.get("metadata") or {}).get("annotations") or {}
-        return Found(ref, digest, files, annotations)
+            return self._port().artifact(kube, url, digest)
 
     def _download(self, address: Address) -> Downloaded:
         place = Remote(

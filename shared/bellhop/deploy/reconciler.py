@@ -50,9 +50,10 @@ from bellhop.settings import Settings
 from bellhop.state.chart import release_key
 from bellhop.state.cluster import Cluster
 from bellhop.state.concurrency import until_settled
+from bellhop.state.delays import counting_timer
 from bellhop.state.deployment import Held, Inventory
 from bellhop.state.event_recorder import Note, noting
-from bellhop.state.messages import CHARTS, Apply, Publisher
+from bellhop.state.messages import CHARTS, Apply, Promote, Publisher
 from bellhop.state.profile import AddonPolicy, Profile
 from bellhop.state.table import Stored
 from bellhop.state.worker_pool import SEQUENTIAL, WorkerPool
@@ -255,9 +256,26 @@ class ProfileReconciler:
                     note.what, note.detail = "waits", str(error)
                 self._statuses.record_failure(context, error)
             finally:
+                if profile.rollout.promotion:
+                    self._notify_promotion(context)
                 if context.progress.changed:
                     done.what = "applied" if context.is_destination else "removed"
                     done.detail = ", ".join(context.progress.changed)
+
+    def _notify_promotion(self, context: ReconcileContext) -> None:
+        """Have a stage counted at once if it waits for this cluster, and soon after a failure.
+
+        The stage names the cluster before it reads its status again, and the status is written
+        before this is asked: so one of the two sees the other.
+        """
+        name, cluster = context.profile.rollout.promotion, context.cluster.key
+        kept = self._records.promotions.get(name)
+        if kept and kept.value.is_witness(context.profile.name, cluster):
+            self._publisher.publish([Promote(name)])
+            return
+        status = self._records.outcomes.get(cluster, context.profile.name)
+        if status is None or status.value.phase != "Provisioned":
+            self._records.timers.gather(counting_timer(name), Promote(name).message().body)
 
     def _record_wait(
         self, context: ReconcileContext, error: AwayError | PausedError | WaitingError, note: Note

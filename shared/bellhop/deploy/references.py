@@ -65,6 +65,11 @@ class Resources:
         return lambda cluster: read_referred(reads, cluster_object(cluster), read, self._limits)
 
     def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
+        if profile.rollout.promotion and each.field:
+            return self._files.freeze(profile, each, lambda: self._read_now(profile, each))
+        return self._read_now(profile, each)
+
+    def _read_now(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
         if each.address:
             return self._files.revision(each)
         if is_in_management(each):

@@ -17,6 +17,7 @@ from bellhop.diagnosis import (
     held_deletions,
     orphans,
     profile_status,
+    promotion_status,
     source_status,
     worker_status,
 )
@@ -67,6 +68,7 @@ def list_failures(
     yield from held_clusters.list_conditions(here)
     yield from source_status.list_access_conditions(here)
     yield from profile_status.list_conditions(here, unanswered)
+    yield from promotion_status.list_conditions(here)
     yield from declaration_status.list_notices(here)
     yield from declaration_status.list_loops(here)
     yield from orphans.list_conditions(here)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
+from bellhop.api.stage_profile import StageProfile
 from bellhop.core.gvk import Identity
 from bellhop.core.identity import profile_shown
 from bellhop.errors import MissingError
@@ -38,11 +39,22 @@ def find_deployer(here: Installation, cluster: str, key: Identity) -> tuple[str,
     if owner is None or kept is None or held is None:
         return "", ""
     profile = profile_shown(_read_title(here, owner.value) or owner.value.profile)
+    stage = _describe_stage(here, owner.value)
     if not held.part_of:
-        return profile, f"{profile} deploys it"
+        return profile, f"{profile} deploys it{stage}"
     release = kept.value.held.get(release_key(*held.part_of.split("/")))
     chart = f", {describe_origin(release)}" if release else ""
-    return profile, f"it is {describe_origin(held)}{chart}, which {profile} deploys"
+    return profile, f"it is {describe_origin(held)}{chart}, which {profile} deploys{stage}"
+
+
+def _describe_stage(here: Installation, owner: Owner) -> str:
+    """Return a clause on the stage of a promotion that a profile is; empty for any other."""
+    declared = here.catalogs.known().profiles.get(owner.profile)
+    head = here.records.profiles.head(owner.trigger, owner.source, owner.profile)
+    if not isinstance(declared, StageProfile) or head is None:
+        return ""
+    place = f"stage '{declared.stage.stage}' of ClusterPromotion '{declared.stage.promotion}'"
+    return f", as release {head.value.rollout.release} of {place}"
 
 
 def _read_title(here: Installation, owner: Owner) -> str:

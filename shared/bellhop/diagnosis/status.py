@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from bellhop.api.names import asker
+from bellhop.api.stage_profile import StageProfile
 from bellhop.clusters.pause import pause_of
 from bellhop.diagnosis import cluster_status, profile_status, worker_status
 from bellhop.diagnosis.calls import find_unanswered, list_dead_letters, read_backlogs
@@ -91,7 +92,12 @@ def read_status(here: Installation) -> Status:
         paused=[
             *(f"cluster {key}" for key, each in catalog.clusters.items() if pause_of(each, now)),
             *(f"trigger {name}" for name, each in catalog.triggers.items() if each.paused),
-            *(f"profile {name}" for name, each in catalog.profiles.items() if each.paused),
+            *(f"promotion {name}" for name, each in catalog.promotions.items() if each.paused),
+            *(
+                f"profile {name}"
+                for name, each in catalog.profiles.items()
+                if each.paused and not isinstance(each, StageProfile)
+            ),
         ],
         queues=read_backlogs(here),
         pending=worker.pending if worker else None,

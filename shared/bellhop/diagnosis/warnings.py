@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from bellhop.api.kinds import (
     ClusterProfile,
+    ClusterPromotion,
     ClusterSet,
     Declaration,
     EventSource,
@@ -16,6 +17,7 @@ from bellhop.api.kinds import (
 )
 from bellhop.catalog.catalog import Catalog
 from bellhop.catalog.dependencies import reached
+from bellhop.diagnosis.promotion_warnings import warn_of_promotions
 from bellhop.diagnosis.selection_gaps import (
     Declared,
     Gap,
@@ -52,6 +54,9 @@ def list_warnings(here: Installation, declared: Iterable[Declaration]) -> Iterat
         yield from _warn_of_gaps(
             triggers, "no destination", find_destination_gap, _destination_criteria, catalog
         )
+    promotions = [each for each in declared if isinstance(each, ClusterPromotion)]
+    profiles += [x for each in promotions for x in each.profiles if not x.verifies]
+    yield from warn_of_promotions(catalog, promotions)
     yield from _warn_of_gaps(profiles, "no cluster", find_profile_gap, _profile_criteria, catalog)
     sets = [each for each in declared if isinstance(each, ClusterSet)]
     yield from _warn_of_gaps(sets, "no cluster", find_set_gap, _set_criteria, catalog)

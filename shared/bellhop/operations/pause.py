@@ -6,10 +6,10 @@ A manifest is paused by an annotation, a cluster by a field of its spec.
 from __future__ import annotations
 
 from bellhop.api.kinds import DeclarationKey
-from bellhop.clusters.pause import Window, window_of
 from bellhop.configuration.cluster_objects import CONFIGURATION_UID, PAUSED_BY_COMMAND
 from bellhop.core.identity import profile_kind, profile_place
 from bellhop.core.sveltos_annotations import PROFILE_PAUSED, TRIGGER_PAUSED
+from bellhop.core.windows import Window, read_window
 from bellhop.declarations.apply import Change
 from bellhop.declarations.diff import TRIGGERS
 from bellhop.errors import ConflictError, InvalidError, MissingError
@@ -95,7 +95,7 @@ def set_window(here: Installation, cluster: str, opens: str, closes: str) -> Clu
         MissingError: there is no such cluster.
         StaleError: other writers keep winning.
     """
-    window = window_of(opens, closes, here.records.clock.now())
+    window = read_window(opens, closes, here.records.clock.now())
     return here.declare.specify(cluster, "set the window of", format_window(window))
 
 

@@ -1,4 +1,4 @@
-"""Conditions for which a pipeline waits: of a cluster, a profile or a trigger.
+"""Conditions for which a pipeline waits: of a cluster, a profile, a trigger or a promotion.
 
 After an apply the records still have the former status: a deployment counts only once its profile
 was rendered from what is stored now, and once its clusters were notified since. Where the records
@@ -11,18 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from bellhop.api.promotion import ClusterPromotion
+from bellhop.core.digest import digest
 from bellhop.diagnosis import cluster_status
 from bellhop.diagnosis.calls import find_unanswered_here
 from bellhop.diagnosis.profile_status import ProfileStatus
+from bellhop.diagnosis.promotion_status import read_promotion
 from bellhop.errors import MissingError
 from bellhop.installation import Installation
+from bellhop.operations.promotions import find_promotion
 from bellhop.rendering.inputs import written_mark
 from bellhop.state.deployment import DeploymentStatus
 from bellhop.state.messages import CHARTS, INBOXES
 from bellhop.state.profile import Profile
+from bellhop.state.promotion import Release
 
 _QUIET = 3
 """So often in a row the queues are found empty until nothing is taken to be under way."""
+
+
+_HOLDERS = ("ConfigMap ", "Secret ")
+"""The inputs of a release that are manifests begin so."""
 
 
 class Quiet:
@@ -70,6 +79,40 @@ def describe_profile_gap(
     if not statuses:
         return "no profile is rendered yet"
     return next(filter(None, (_lacks(here, each, quiet=quiet) for each in statuses)), "")
+
+
+def describe_promotion_gap(here: Installation, name: str, stage: str, *, quiet: bool) -> str:
+    """Return why the newest release has not passed a stage, by default the last; empty if it has.
+
+    Raises:
+        MissingError: there is no such stage.
+    """
+    promotion = find_promotion(here, name)
+    names = [each.name for each in promotion.stages]
+    if stage and stage not in names:
+        known = ", ".join(names)
+        raise MissingError(f"promotion '{name}' has no stage '{stage}'; its stages are {known}")
+    status = read_promotion(here, promotion)
+    release = here.records.releases.head(name, status.state.latest)
+    if release is None:
+        return "it has no release yet"
+    if not (quiet or _is_newest(here, promotion, release.value)):
+        return "its newest release is not made yet"
+    goal = stage or names[-1]
+    if status.state.stage(goal).passed >= status.state.latest:
+        return ""
+    at = status.at
+    place = f"release {at.state.release} is {at.state.phase} at stage '{at.state.name}'"
+    return ": ".join(filter(None, (place, at.next)))
+
+
+def _is_newest(here: Installation, promotion: ClusterPromotion, release: Release) -> bool:
+    """Return whether a release was made of what is stored now."""
+    spec = release.recipe.get("profileSpec")
+    holders = {x: mark for x, mark in release.recipe.items() if x.startswith(_HOLDERS)}
+    return bool(spec and digest(promotion.profile_spec).startswith(spec)) and all(
+        _mark(here, each) == mark for each, mark in holders.items()
+    )
 
 
 def _lacks(here: Installation, status: ProfileStatus, *, quiet: bool) -> str:

@@ -44,6 +44,10 @@ class Repositories(Protocol):
         """Return the archive of the newest version that is meant."""
         ...
 
+    def open(self, content: bytes, digest: str) -> Archive:
+        """Return an archive that `find` returned before, by its content."""
+        ...
+
     def pack(self, files: Folder, path: str, revision: str) -> Archive:
         """Return the archive of a chart whose folder is at a path of files.
 

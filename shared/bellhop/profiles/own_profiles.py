@@ -8,6 +8,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from bellhop.api.kinds import ClusterProfile
+from bellhop.api.stage_profile import StageProfile
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog, cluster_object
 from bellhop.catalog.dependencies import line, refuse_cycle
@@ -15,16 +16,17 @@ from bellhop.errors import PermanentError, StaleError
 from bellhop.extras.roles.manifests import with_account
 from bellhop.gotemplate import Limits
 from bellhop.profiles.drafts import complete_draft, fail_draft
+from bellhop.profiles.stage_releases import StageReleases
 from bellhop.profiles.writer import Found, Writer
 from bellhop.rendering.allow_limits import refuse_rendered
 from bellhop.rendering.check_jobs import job_contents
-from bellhop.rendering.inputs import Inputs
+from bellhop.rendering.inputs import Find, Inputs
 from bellhop.rendering.own_contents import OwnRefs, own_contents, own_patches
 from bellhop.settings import Settings
 from bellhop.state.concurrency import until_settled
 from bellhop.state.content import Content
 from bellhop.state.event_recorder import Note, noting
-from bellhop.state.messages import Resolve
+from bellhop.state.messages import Promote, Publisher, Resolve
 from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 
@@ -33,11 +35,19 @@ class Resolution:
     """Writes users' own profiles as they are declared."""
 
     def __init__(
-        self, records: Records, catalogs: Catalogs, writer: Writer, settings: Settings
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        publisher: Publisher,
+        writer: Writer,
+        settings: Settings,
     ) -> None:
         self._records = records
+        self._publisher = publisher
         self._catalogs = catalogs
         self._writer = writer
+        self.find = writer.holder
+        self._stages = StageReleases(records, writer.holder)
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
 
     def resolve(self, message: Resolve) -> None:
@@ -68,10 +78,45 @@ class Resolution:
                 made = self._writer.withdraw(found, message, note, None, catalog)
             elif declared.paused:
                 made = self._pause(found, note)
+            elif isinstance(declared, StageProfile):
+                made = self._resolve_stage(catalog, declared, found, message, note)
             else:
-                draft = self._ordered(catalog, self._declared(catalog, declared), found)
+                draft = self.render(catalog, declared, self._writer.holder)
+                draft = self._ordered(catalog, draft, found)
                 made = self._writer.write(found, draft, message, note)
         return made and self._catalogs.current().revision == catalog.revision
+
+    def _resolve_stage(
+        self,
+        catalog: Catalog,
+        declared: StageProfile,
+        found: Found,
+        message: Resolve,
+        note: Note,
+    ) -> bool:
+        """Write the profile of a stage with its release; False if another writer was quicker.
+
+        A stage without a release has none, nor has one that is not verified now.
+        """
+        release = self._stages.find_release(declared)
+        if release is None:
+            # It stays as it is until the state of its promotion is computed.
+            return True
+        if not release:
+            return self._writer.withdraw(found, message, note, declared, catalog)
+        frozen = self._stages.freeze(catalog, declared, release)
+        draft = self.render(catalog, frozen.profile, frozen.find)
+        rollout = replace(
+            draft.rollout,
+            promotion=declared.stage.promotion,
+            release=frozen.release,
+            leads=declared.leads,
+        )
+        draft = self._ordered(catalog, replace(draft, rollout=rollout), found)
+        made = self._writer.write(found, draft, message, note)
+        # A stage without clusters, or whose release cannot be rendered, has no status to wait for.
+        self._publisher.publish([Promote(declared.stage.promotion)])
+        return made and self._stages.is_current(declared, frozen)
 
     def _pause(self, found: Found, note: Note) -> bool:
         """Mark a profile as paused, and nothing else; False if another writer was quicker."""
@@ -98,10 +143,11 @@ class Resolution:
         awaited = once or draft.name in catalog.awaited
         return replace(draft, rollout=replace(draft.rollout, awaited=awaited))
 
-    def _declared(self, catalog: Catalog, declared: ClusterProfile) -> Profile:
+    def render(self, catalog: Catalog, declared: ClusterProfile, find: Find) -> Profile:
+        """Return the draft of a profile from the ConfigMaps and Secrets that `find` reads."""
         destinations = catalog.profile_destinations(declared)
         draft = Profile.draft(declared.policy, declared.rule, destinations)
-        inputs = Inputs(self._writer.holder, declared)
+        inputs = Inputs(find, declared)
         try:
             jobs = job_contents(declared.checks, inputs.find)
             draft = replace(draft, jobs=jobs)

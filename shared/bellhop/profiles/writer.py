@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from bellhop.api.kinds import ConfigMap, EventTrigger, Secret
+from bellhop.api.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
 from bellhop.clusters.management_cluster import add_management_cluster
@@ -212,7 +212,7 @@ class Writer:
         found: Found,
         message: Origin,
         note: Note,
-        declared: EventTrigger | None,
+        declared: EventTrigger | ClusterProfile | None,
         catalog: Catalog,
         *,
         undeclared: bool = False,

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from bellhop.api.sveltos_cluster import SveltosCluster
 from bellhop.clusters.kubeconfig import Kubeconfig, refuse_passing, sanitise
-from bellhop.clusters.pause import window_of
 from bellhop.core.address_policy import AddressPolicy
 from bellhop.core.structs import Redacted
+from bellhop.core.windows import read_window
 from bellhop.errors import InvalidError, MissingError
 from bellhop.extras.classifiers.labels import carry_in_set
 from bellhop.installation import Installation
@@ -190,7 +190,7 @@ def _list_fields(here: Installation, manifest: SveltosCluster) -> dict[str, Any]
         found["paused"] = spec.paused
     if spec.active_window:
         window = spec.active_window
-        found |= format_window(window_of(window.from_, window.to, here.records.clock.now()))
+        found |= format_window(read_window(window.from_, window.to, here.records.clock.now()))
     if "data" in said:
         found["data"] = spec.data
     return found

@@ -16,7 +16,8 @@ from datetime import timedelta
 from bellhop.api.kinds import CLUSTER, PolicyRef
 from bellhop.catalog.catalog import Catalog
 from bellhop.core.names import is_template
-from bellhop.declarations.diff import HOLDERS, list_refs
+from bellhop.declarations.diff import HOLDERS
+from bellhop.declarations.references import list_refs
 from bellhop.state.messages import Resync
 from bellhop.state.records import Records
 

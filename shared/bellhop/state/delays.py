@@ -80,6 +80,16 @@ def opening_timer(trigger: str, cluster: str) -> str:
     return f"open/{cluster}/{trigger}"
 
 
+def promotion_timer(name: str) -> str:
+    """Name the timer of the next look at the stages of a promotion."""
+    return f"promotion/{name}"
+
+
+def counting_timer(name: str) -> str:
+    """Name the timer by which the clusters of a promotion are counted again."""
+    return f"counting/{name}"
+
+
 def retry_timer(cluster: str, profile: str) -> str:
     """Name the timer of the next try to apply a profile to a cluster."""
     return f"apply/{cluster}/{profile}"

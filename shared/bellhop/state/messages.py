@@ -37,8 +37,7 @@ INBOXES: Mapping[str, str] = {
     "confirm": "sweep",
     "probe": "sweep",
 }
-"""Each inbox, and the stage that works on it. Inboxes of one stage may share a queue, which has the
-name of the first."""
+"""Each inbox, and its stage. Those of one stage may share a queue, which has the first's name."""
 
 CHARTS = "charts"
 """One more inbox of the deploy stage; an installation without charts need not have it."""
@@ -139,6 +138,17 @@ class Resolve(Envelope, frozen=True):
     rang: str = ""
 
 
+class Promote(Envelope, frozen=True):
+    """Compute the stages of a promotion again."""
+
+    do: ClassVar[str] = "promote"
+    usual: ClassVar[str] = "deploy"
+    ordering: ClassVar[str] = "promotion/{0.promotion}"
+    fairness: ClassVar[str] = "promotions"
+    schema: ClassVar[int] = 2
+    promotion: str
+
+
 class Apply(Envelope, frozen=True):
     """Deploy a profile in one cluster, or withdraw it from there.
 
@@ -229,7 +239,7 @@ class ReadBack(Envelope, frozen=True):
 class ReviewAccess(Envelope, frozen=True):
     """Ask a cluster whether an account may see a kind, in a namespace or, by an empty one, in all.
 
-    Then the `object` is evaluated that waits for it, if there is one.
+    An `object` that waits for the answer is evaluated then.
     """
 
     do: ClassVar[str] = "ask-rights"

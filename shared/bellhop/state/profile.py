@@ -37,6 +37,12 @@ class Rollout(Struct, frozen=True):
     """Restart workloads when a ConfigMap or Secret that they read changes."""
     replaces: tuple[str, ...] = ()
     """The profiles that stay in a cluster until it has taken their objects over there."""
+    promotion: str = ""
+    """The ClusterPromotion of which it is a stage."""
+    release: int = 0
+    """The release of that promotion that it deploys."""
+    leads: bool = False
+    """It is the first stage: a chart or file that has become another one makes a new release."""
 
     @property
     def ordered(self) -> bool:
@@ -51,7 +57,7 @@ class Rollout(Struct, frozen=True):
     @property
     def tracked(self) -> bool:
         """Return whether other profiles or clusters wait for its status of this revision."""
-        return self.ordered or self.is_gradual
+        return self.ordered or self.is_gradual or bool(self.promotion)
 
     def places(self, clusters: int) -> int:
         """Return how many clusters change at a time, rounded up; 0 where all of them may."""

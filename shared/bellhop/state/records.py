@@ -57,6 +57,7 @@ from bellhop.profiles.records import (
     Profiles,
     RevisionRecords,
 )
+from bellhop.promotions.records import FrozenContents, Pins, Promotions, Releases
 from bellhop.resync.records import DeletionConfirmations, ResyncProgresses
 from bellhop.state.event_log import Bounds, EventLog
 from bellhop.state.heartbeats import WorkerHeartbeats
@@ -94,9 +95,10 @@ class Records:
         self.health = Healths(self._payloads)
         self.classified, self.circuits = Classifications(self._payloads), Circuits(store)
         self.alerts, self.confirmations = Alerts(store), Confirmations(store)
+        self.promotions, self.releases = Promotions(store), Releases(self._payloads)
+        self.pins, self.frozen = Pins(self._payloads), FrozenContents(self._payloads)
         self.walks = ResyncProgresses(store, clock)
-        self.strikes = DeletionConfirmations(store)
-        self.gates = Gates(self._payloads)
+        self.strikes, self.gates = DeletionConfirmations(store), Gates(self._payloads)
         self.refusals = RefusalCounts(store)
         self.looks = RequestLimits(store, "look")
         self.issuers = Issuers(store)
@@ -124,8 +126,7 @@ class Records:
         self.titles = NameReservationRecords(store)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
-        self.findings = Orphans(store, clock)
-        self.watches = Watches(store)
+        self.findings, self.watches = Orphans(store, clock), Watches(store)
         self.mounts, self.readers = ReloadIndex(store), DependencyIndex(store)
         self.outcomes = DeploymentStatuses(store)
         self.rotas, self.queued = RolloutStates(store), ProfileClusters(store, "queued")

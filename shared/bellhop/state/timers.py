@@ -30,6 +30,8 @@ from bellhop.state.table import Stored, Table
 SHARDS = "0123456789abcdef"
 """Partitions of timers and of their index: times grow, and no partition takes all the writes."""
 
+_MOMENT = timedelta(seconds=0.5)
+
 SKEW = timedelta(minutes=1)
 """By how much the clocks of two processes may differ with nothing to be put right."""
 
@@ -96,6 +98,11 @@ class Timers(Table[Timer, str]):
             with suppress(StaleError):
                 self.set(name, at, body, expect=kept.token if kept else ABSENT)
                 return
+
+    def gather(self, name: str, body: Mapping[str, Any]) -> None:
+        """Have a message published in a moment, once for all that ask for it until then."""
+        now = self._clock.now()
+        self.set_by(name, now + _MOMENT, body, now=now)
 
     def cancel(self, name: str, *, expect: str | None = ANY) -> None:
         """Forget a timer, set or not.

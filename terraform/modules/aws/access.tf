@@ -58,7 +58,7 @@ locals {
   partitions_of_senders = ["caller", "issuer", "payload/caller/*", "payload/sender/*", "receipt/*", "sender/*"]
 
   # What is deployed where: evaluate, which runs the scripts of tenants, reads these partitions and writes none.
-  partitions_of_deploy = ["cluster", "configured/*", "gate", "inventory/*", "manifest/*", "outcome/*", "owner/*", "payload/configured/*", "payload/gate/*", "payload/inventory/*", "payload/manifest/*", "payload/profile/*", "payload/written/*", "profile/*", "written/*"]
+  partitions_of_deploy = ["cluster", "configured/*", "frozen/*", "gate", "inventory/*", "manifest/*", "outcome/*", "owner/*", "payload/configured/*", "payload/frozen/*", "payload/gate/*", "payload/inventory/*", "payload/manifest/*", "payload/pin/*", "payload/profile/*", "payload/release/*", "payload/written/*", "pin/*", "profile/*", "promotion", "release/*", "written/*"]
 
   uses_of_records = { for stage, _ in local.rights : stage => (
     stage == "ingest" ? tomap({}) :

@@ -22,6 +22,7 @@ from bellhop.state.ingest_policy import Sender, WatchedKind
 from tests.missing import find_program
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
+from tests.unit.promotions.conftest import promotion
 from tests.waiting import eventually
 
 PROGRAMS = Path(sys.executable).parent
@@ -65,6 +66,20 @@ LINES = [
         "bellhop sender remove default/workload store",
         id="a sender",
     ),
+    pytest.param(
+        "bellhop approve promotion ag", "bellhop approve promotion agent", id="a promotion"
+    ),
+    pytest.param(
+        "bellhop rollback promotion agent --stage prod",
+        "bellhop rollback promotion agent --stage production",
+        id="a stage",
+    ),
+    pytest.param(
+        "bellhop pause promotion ag", "bellhop pause promotion agent", id="a promotion to pause"
+    ),
+    pytest.param(
+        "bellhop history promotion ag", "bellhop history promotion agent", id="its history"
+    ),
 ]
 
 
@@ -72,6 +87,7 @@ LINES = [
 def desk(tmp_path: Path, state: Path, here: Installation, bellhop: Bellhop) -> dict[str, str]:
     """The example deployed, a context and a file; the environment of a shell there."""
     fleet.populate(here)
+    fleet.declare(here, promotion({"name": "staging"}, {"name": "production"}))
     kinds = [WatchedKind(fleet.SERVICE.gvk, "services")]
     here.records.gates.put("default/workload", fleet.cluster().gate(kinds, 10**6))
     here.records.senders.put(Sender("default/workload", "store", fleet.now()))

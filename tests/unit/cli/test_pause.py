@@ -19,6 +19,7 @@ from tests.fakes.kept import require_value
 from tests.fakes.manifests import config, holder, join, profile, trigger
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
+from tests.unit.promotions.conftest import promotion
 
 OWN = DeclarationKey("ClusterProfile", "", "own")
 TEAM = DeclarationKey("Profile", "team", "own")
@@ -41,13 +42,29 @@ def read_annotations(here: Installation, key: DeclarationKey) -> dict[str, Any]:
             DeclarationKey("EventTrigger", "", "made"),
             sveltos_annotations.TRIGGER_PAUSED,
         ),
+        (
+            ["promotion", "agent"],
+            DeclarationKey("ClusterPromotion", "", "agent"),
+            sveltos_annotations.PROFILE_PAUSED,
+        ),
+        (
+            ["clusterpromotion/agent"],
+            DeclarationKey("ClusterPromotion", "", "agent"),
+            sveltos_annotations.PROFILE_PAUSED,
+        ),
     ],
 )
 def test_pauses_and_resumes(
     bellhop: Bellhop, here: Installation, words: list[str], key: DeclarationKey, name: str
 ) -> None:
     """Each by its own annotation; again changes nothing, and resuming leaves nothing behind."""
-    text = join(profile(), profile(namespace="team"), trigger(), holder("own", config("x")))
+    text = join(
+        profile(),
+        profile(namespace="team"),
+        trigger(),
+        promotion({"name": "production"}).replace("  annotations: {}\n", ""),
+        holder("own", config("x")),
+    )
     fleet.declare(here, text)
     before = require_value(here.records.manifests.get(*key))
 
@@ -80,12 +97,12 @@ def test_a_triggers_name_pauses_it(bellhop: Bellhop, here: Installation) -> None
         (["a/absent"], "cannot pause Profile 'a/absent': there is none"),
         (["trigger", "absent"], "cannot pause trigger 'absent': there is none"),
         ([fleet.PROFILE], "`bellhop pause trigger service-network-policy`"),
-        (["trigger"], "name one profile, or `trigger` or `cluster` and its name"),
-        (["cluster"], "name one profile, or `trigger` or `cluster` and its name"),
-        (["a", "b"], "name one profile, or `trigger` or `cluster` and its name"),
+        (["trigger"], "name one profile, or `trigger`, `promotion` or `cluster` and its name"),
+        (["cluster"], "name one profile, or `trigger`, `promotion` or `cluster` and its name"),
+        (["a", "b"], "name one profile, or `trigger`, `promotion` or `cluster` and its name"),
         (["cluster", "fleet/absent"], "no cluster 'fleet/absent'"),
         (["a/b/c"], "'a/b/c' is not a profile"),
-        ([], "name one profile, or `trigger` or `cluster` and its name"),
+        ([], "name one profile, or `trigger`, `promotion` or `cluster` and its name"),
     ],
 )
 def test_says_what_cannot_be_paused(

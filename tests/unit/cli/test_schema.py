@@ -30,9 +30,9 @@ def test_writes_files_where_validators_look_for_them(bellhop: Bellhop, tmp_path:
     (folder / "configmap_v1.json").write_text("former")
     result = bellhop("schema", "--output-dir", str(folder))
 
-    assert result.stdout == f"26 files written to {folder}\n"
+    assert result.stdout == f"27 files written to {folder}\n"
     written = {str(path.relative_to(folder)): path for path in folder.rglob("*.json")}
-    assert len(written) == 26
+    assert len(written) == 27
     assert "lib.projectsveltos.io/eventbasedaddon_v1alpha1.json" in written
     assert json.loads(written["configmap_v1.json"].read_text())["properties"]["data"]
 

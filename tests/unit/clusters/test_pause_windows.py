@@ -8,7 +8,8 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from bellhop.clusters.pause import Pause, describe_pause, pause_of, times, window_in, window_of
+from bellhop.clusters.pause import Pause, describe_pause, pause_of, window_in
+from bellhop.core.windows import next_times, read_window
 from bellhop.errors import InvalidError
 from bellhop.state.cluster import Cluster
 
@@ -74,8 +75,8 @@ def test_says_when_it_opens_and_closes() -> None:
     assert window
 
     assert pause_of(one, MONDAY) == Pause(FRIDAY)
-    assert times(window, MONDAY) == (FRIDAY, NEXT_MONDAY)
-    assert times(window, FRIDAY) == (FRIDAY + timedelta(days=7), NEXT_MONDAY)
+    assert next_times(window, MONDAY) == (FRIDAY, NEXT_MONDAY)
+    assert next_times(window, FRIDAY) == (FRIDAY + timedelta(days=7), NEXT_MONDAY)
     assert describe_pause(one, MONDAY).startswith("is paused until 2026-11-27 20:00 UTC")
     assert describe_pause(one, FRIDAY).startswith("is active until 2026-11-30 05:00 UTC")
     assert describe_pause(EAST, FRIDAY) == "is active at any time"
@@ -94,7 +95,7 @@ def test_who_waits_until_it_opens_finds_it_open() -> None:
             for _ in "ab"
         )
         try:
-            window = window_of(opens, closes, MONDAY)
+            window = read_window(opens, closes, MONDAY)
         except InvalidError:
             continue
         one = {"from": window.opens, "to": window.closes}
@@ -126,7 +127,7 @@ def test_refuses_what_is_no_cron_expression(expression: str, said: str) -> None:
     """One sentence says which field is wrong, and how it is written; it is not shown for ever."""
     for window in ((expression, "0 5 * * 1"), ("0 20 * * 5", expression)):
         with pytest.raises(InvalidError) as caught:
-            window_of(*window, MONDAY)
+            read_window(*window, MONDAY)
 
         assert f"cannot read the cron expression '{expression[:200]}" in str(caught.value)
         assert said in str(caught.value)
@@ -138,9 +139,9 @@ def test_refuses_a_window_that_never_opens() -> None:
     """Nobody means a pause for ever, which has a command of its own."""
     for opens, closes in (("0 8 * * *", "* * * * *"), ("0 8 * * *", "0 8 * * *")):
         with pytest.raises(InvalidError, match="it closes whenever it opens"):
-            window_of(opens, closes, MONDAY)
+            read_window(opens, closes, MONDAY)
 
 
 def test_reads_spaces_as_one() -> None:
     """An expression that is copied from a table is kept as it is meant."""
-    assert window_of(" 0  20 * * 5 ", "0 5\t* * MON", MONDAY) == ("0 20 * * 5", "0 5 * * MON")
+    assert read_window(" 0  20 * * 5 ", "0 5\t* * MON", MONDAY) == ("0 20 * * 5", "0 5 * * MON")

@@ -95,5 +95,5 @@ def find_gvk(kind: str) -> GVK:
     """Return a kind of the configuration."""
     if kind in ("ConfigMap", "Secret"):
         return GVK("", "v1", kind)
-    group = "config" if kind in ("ClusterProfile", "Profile") else "lib"
+    group = "config" if kind in ("ClusterProfile", "Profile", "ClusterPromotion") else "lib"
     return GVK(f"{group}.projectsveltos.io", "v1beta1", kind)

@@ -249,7 +249,7 @@ def test_a_users_profile_is_made_from_what_is_declared_last(fleet: Fleet, east: 
         fleet.apply(own("a"))
         fleet.wait(fleet.settings.visibility + timedelta(seconds=1))
 
-    after_next(resolution, "_declared", stalls)
+    after_next(resolution, "render", stalls)
     stage.handle(Resolve("own"))
     fleet.pump()
 

@@ -25,6 +25,7 @@ SPECS = {
     "EventBasedAddOn": {"sourceClusterSelector": {}, "eventSourceName": "s"},
     "ClusterProfile": {},
     "Profile": {},
+    "ClusterPromotion": {"stages": [{"name": "staging"}]},
     "RoleRequest": {"serviceAccountName": "ann", "serviceAccountNamespace": "team"},
 }
 

@@ -90,6 +90,7 @@ _HTTP_EMULATORS = {
     "logging.googleapis.com": "LOGGING_EMULATOR_HOST",
     "container.googleapis.com": "CONTAINER_EMULATOR_HOST",
     "connectgateway.googleapis.com": "CONNECT_GATEWAY_EMULATOR_HOST",
+    "openidconnect.googleapis.com": "OPENID_CONNECT_EMULATOR_HOST",
 }
 
 EMULATORS = frozenset({each.emulator for each in _SERVICES.values()} | {*_HTTP_EMULATORS.values()})

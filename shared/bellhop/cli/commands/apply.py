@@ -112,11 +112,11 @@ def command(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Validate all manifests, then store them.
 
-    Kinds are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, Profile, ClusterSet, Set,
-    Classifier, ClusterHealthCheck, HealthCheck, RoleRequest, ConfigMap and Secret. If a document
-    has an error, all errors of all documents are reported, with file, document, line, path and the
-    nearest valid name, and nothing is stored. With -o name, json or yaml the results are printed
-    once all objects are stored and pruned; warnings go to standard error.
+    Kinds are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, Profile, ClusterPromotion,
+    ClusterSet, Set, Classifier, ClusterHealthCheck, HealthCheck, RoleRequest, ConfigMap and Secret.
+    If a document has an error, all errors of all documents are reported, with file, document, line,
+    path and the nearest valid name, and nothing is stored. With -o name, json or yaml the results
+    are printed once all objects are stored and pruned; warnings go to standard error.
     """
     from bellhop.cli.apply_files import read_manifests
 

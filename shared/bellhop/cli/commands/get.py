@@ -77,7 +77,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     """List the objects of one or several kinds, or show one object.
 
     Kinds are clusters (cl), eventsources (es), eventtriggers and eventbasedaddons (et, ebao),
-    eventreports (er), heldreports (held), clusterprofiles (cp), profiles (pr), clustersets (cs),
+    eventreports (er), heldreports (held), clusterprofiles (cp), profiles (pr), clusterpromotions
+    (cpr), clustersets (cs),
     sets (st), classifiers (cf), clusterhealthchecks (chc), healthchecks (hc), rolerequests (rr),
     configmaps (cm) and secrets (sec); several are written with commas between them. Without -n, all
     namespaces are read. configuration (conf) lists all of them, with where each is kept.

@@ -1,4 +1,4 @@
-"""`bellhop pause` and `bellhop resume`: leave a profile, trigger or cluster unchanged meanwhile."""
+"""`bellhop pause` and `resume`: leave a profile, trigger, promotion or cluster unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bellhop.cli.command import Command
 from bellhop.cli.completion import complete_paused
 from bellhop.cli.kinds import find_kind, singular_name, split_kind
 from bellhop.cli.output import say
-from bellhop.cli.queries import PROFILES, TRIGGER, join_kind, read_profile_name
+from bellhop.cli.queries import PROFILES, PROMOTION, TRIGGER, join_kind, read_profile_name
 from bellhop.cli.selection import (
     SELECTABLE,
     Selection,
@@ -24,17 +24,20 @@ from bellhop.cli.selection import (
 )
 
 if TYPE_CHECKING:
+    from bellhop.api.manifest import DeclarationKey
     from bellhop.cli.output import Row
     from bellhop.installation import Installation
 
 
 RESUMED = "resumed"
 _CLUSTER = "cluster"
+_NAMED = (TRIGGER, PROMOTION, _CLUSTER)
+_ONE = "name one profile, or `trigger`, `promotion` or `cluster` and its name"
 
 target_argument = click.argument(
     "words",
     nargs=-1,
-    metavar="PROFILE | trigger NAME | cluster NAMESPACE/NAME",
+    metavar="PROFILE | trigger NAME | promotion NAME | cluster NAMESPACE/NAME",
     shell_complete=complete_paused,
 )
 
@@ -48,7 +51,7 @@ def pause_targets(
     elif words:
         _pause_one(words, done, value)
     else:
-        raise click.UsageError("name one profile, or `trigger` or `cluster` and its name")
+        raise click.UsageError(_ONE)
 
 
 def _pause_selected(
@@ -77,8 +80,8 @@ def _pause_selected(
 
 
 def _pause_one(words: tuple[str, ...], done: str, value: str | None) -> None:
-    from bellhop.diagnosis.names import resolve_profile, resolve_trigger
-    from bellhop.operations.pause import find_pausable, pause_manifest
+    from bellhop.diagnosis.names import resolve_trigger
+    from bellhop.operations.pause import pause_manifest
 
     what, name = _read_target(words)
     trigger, profile = (name, "") if what else ("", read_profile_name(name))
@@ -89,9 +92,19 @@ def _pause_one(words: tuple[str, ...], done: str, value: str | None) -> None:
     if profile and resolve_trigger(here, profile):
         say(f"'{profile}' is a trigger: this applies to all profiles that it generated.", err=True)
         trigger, profile = profile, ""
-    key = find_pausable(here, trigger, resolve_profile(here, profile))
+    key = _find_key(here, what, trigger, profile)
     is_new = pause_manifest(here, key, value) != "unchanged"
     _report(key.kind, key.place, done, is_new=is_new)
+
+
+def _find_key(here: Installation, what: str, trigger: str, profile: str) -> DeclarationKey:
+    from bellhop.diagnosis.names import resolve_profile
+    from bellhop.operations.pause import find_pausable
+    from bellhop.operations.promotions import find_promotion
+
+    if what == PROMOTION:
+        return find_promotion(here, trigger).key
+    return find_pausable(here, trigger, resolve_profile(here, profile))
 
 
 def _pause_cluster(here: Installation, name: str, done: str, *, paused: bool) -> None:
@@ -113,11 +126,11 @@ def _report(kind: str, place: str, done: str, *, is_new: bool, by: str = "") -> 
 
 
 def _read_target(words: tuple[str, ...]) -> tuple[str, str]:
-    """Read `trigger NAME` or `cluster NAME`, or the name of a profile, whose kind is empty."""
-    first, *others = join_kind(words, (*PROFILES, TRIGGER, _CLUSTER))
-    if others or singular_name(first) in (TRIGGER, _CLUSTER):
-        raise click.UsageError("name one profile, or `trigger` or `cluster` and its name")
-    return split_kind(first, (TRIGGER, _CLUSTER))
+    """Read a kind and its name, or the name of a profile, whose kind is empty."""
+    first, *others = join_kind(words, (*PROFILES, *_NAMED))
+    if others or singular_name(first) in _NAMED:
+        raise click.UsageError(_ONE)
+    return split_kind(first, _NAMED)
 
 
 @click.command(
@@ -126,6 +139,7 @@ def _read_target(words: tuple[str, ...]) -> tuple[str, str]:
     usage=(
         "PROFILE",
         "trigger NAME",
+        "promotion NAME",
         "cluster NAMESPACE/NAME",
         "KIND -l SELECTOR | --all",
     ),
@@ -133,6 +147,7 @@ def _read_target(words: tuple[str, ...]) -> tuple[str, str]:
         "bellhop pause kyverno",
         "bellhop pause team/web",
         "bellhop pause trigger welcome",
+        "bellhop pause promotion agent",
         "bellhop pause cluster prod/eu-1",
         "bellhop pause clusters -l env=production",
     ),
@@ -140,13 +155,16 @@ def _read_target(words: tuple[str, ...]) -> tuple[str, str]:
 @target_argument
 @selection_options
 def command(words: tuple[str, ...], selection: Selection) -> None:
-    """Leave a profile, the add-ons of a trigger, or a cluster unchanged, until `bellhop resume`.
+    """Leave a profile, a promotion, the add-ons of a trigger, or a cluster unchanged.
+
+    The pause ends by `bellhop resume`.
 
     With -l or --all these are all such objects of a KIND: clusters, clusterprofiles, profiles,
     rolerequests or triggers; profiles that a trigger generated are left out.
 
-    While a profile is paused, nothing of it is applied, restored or withdrawn; while a trigger is
-    paused, its events are ignored. While a cluster is paused, nothing is applied, restored or
+    While a profile is paused, nothing of it is applied, restored or withdrawn; while a promotion is
+    paused, so are all its stages, and no release is promoted; while a trigger is paused, its events
+    are ignored. While a cluster is paused, nothing is applied, restored or
     withdrawn in it, and its events are ignored. The pause is an annotation: applying a file without
     it ends the pause.
     """
@@ -159,6 +177,7 @@ def command(words: tuple[str, ...], selection: Selection) -> None:
     usage=(
         "PROFILE",
         "trigger NAME",
+        "promotion NAME",
         "cluster NAMESPACE/NAME",
         "KIND -l SELECTOR | --all",
     ),

@@ -321,8 +321,8 @@ def _read_pauses(here: Installation, options: RegistrationOptions) -> Mapping[st
     paused = {"paused": True} if options.paused else {}
     if not (options.active_from and options.active_to):
         return paused
-    from bellhop.clusters.pause import window_of
+    from bellhop.core.windows import read_window
     from bellhop.operations.pause import format_window
 
     now = here.records.clock.now()
-    return paused | format_window(window_of(options.active_from, options.active_to, now))
+    return paused | format_window(read_window(options.active_from, options.active_to, now))

@@ -9,9 +9,10 @@ import click
 
 from bellhop.cli import session
 from bellhop.cli.command import Command
+from bellhop.cli.completion import complete_stage
 from bellhop.cli.output import Column, Row, format_time, say
 from bellhop.cli.printer import Printer, printer_options
-from bellhop.cli.queries import profile_argument, resolve_profile_or_trigger
+from bellhop.cli.queries import PROMOTION, profile_argument, resolve_profile_or_trigger
 from bellhop.cli.session import open_installation
 from bellhop.errors import PermanentError
 
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     usage=(
         "PROFILE [--to REVISION]",
         "PROFILE --end",
+        "promotion NAME --stage STAGE [--to RELEASE | --end]",
     ),
     examples=(
         "bellhop rollback kyverno",
         "bellhop rollback kyverno --to 3",
         "bellhop rollback kyverno --end",
+        "bellhop rollback promotion agent --stage production",
     ),
 )
 @profile_argument
@@ -47,7 +50,14 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Return to the applied manifest; --undo is the former name.",
 )
-def command(profile: str, number: int | None, *, undo: bool) -> None:
+@click.option(
+    "--stage",
+    metavar="STAGE",
+    default="",
+    help="Stage of a promotion.",
+    shell_complete=complete_stage,
+)
+def command(profile: str, number: int | None, stage: str, *, undo: bool) -> None:
     """Deploy a former revision of a profile to all its clusters, and keep it there.
 
     Without --to it is the previous revision. It stays, whatever is applied and whatever happens,
@@ -61,6 +71,13 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
     if undo and number:
         raise click.UsageError("say --to or --end, not both")
     here = session.open_installation()
+    kind, _, promotion = profile.partition("/")
+    if (kind == PROMOTION) != bool(stage):
+        raise click.UsageError("--stage goes with `promotion NAME`, and that with --stage")
+    if stage:
+        _roll_stage(here, promotion, stage, number or 0, undo=undo)
+        session.warn_unless_served(here)
+        return
     name, trigger = resolve_profile_or_trigger(here, profile)
     if trigger and number:
         raise click.UsageError("--to goes with one profile: each has revisions of its own")
@@ -74,6 +91,24 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
             undo=undo,
         )
     session.warn_unless_served(here)
+
+
+def _roll_stage(here: Installation, promotion: str, stage: str, number: int, *, undo: bool) -> None:
+    from bellhop.cli.session import find_caller
+    from bellhop.operations.promotions import end_rollback, roll_back
+
+    by = find_caller(here)
+    if undo:
+        found = end_rollback(here, promotion, by=by, stage=stage)
+        has = "gets release {} again." if found.is_new else "was not rolled back from release {}."
+        say(f"Stage '{stage}' of promotion '{promotion}' {has.format(found.release)}")
+        return
+    found = roll_back(here, promotion, by=by, stage=stage, release=number)
+    has = "returns to" if found.is_new else "has"
+    say(
+        f"Stage '{stage}' of promotion '{promotion}' {has} release {found.release}, until there is"
+        f" a newer one, or `bellhop rollback promotion {promotion} --stage {stage} --end`."
+    )
 
 
 def _roll_each(here: Installation, ours: Mapping[str, str], *, undo: bool) -> None:
@@ -129,7 +164,8 @@ COLUMNS = (
 @click.command(
     "history",
     cls=Command,
-    examples=("bellhop history kyverno", "bellhop history kyverno -o json"),
+    usage=("PROFILE", "promotion NAME"),
+    examples=("bellhop history kyverno", "bellhop history promotion agent -o json"),
 )
 @profile_argument
 @printer_options(headers=False)
@@ -147,6 +183,10 @@ def history(*, profile: str, printer: Printer) -> None:
     from bellhop.operations.rollback import list_revisions
 
     here = open_installation()
+    kind, _, promotion = profile.partition("/")
+    if kind == PROMOTION:
+        _print_releases(here, promotion, printer)
+        return
     name, trigger = resolve_profile_or_trigger(here, profile)
     titled = ProfileNames(here)
 
@@ -170,3 +210,12 @@ def history(*, profile: str, printer: Printer) -> None:
 
     columns = (Column("PROFILE", "profile"), *COLUMNS) if trigger else COLUMNS
     printer.present(columns, rows(), nothing="No revisions found.")
+
+
+def _print_releases(here: Installation, name: str, printer: Printer) -> None:
+    from bellhop.cli.views.promotions import HISTORY, list_history
+    from bellhop.diagnosis.promotion_status import read_promotion
+    from bellhop.operations.promotions import find_promotion
+
+    status = read_promotion(here, find_promotion(here, name))
+    printer.present(HISTORY, list_history(here, status), nothing="No releases found.")

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from bellhop.cli.command import Command
-from bellhop.cli.completion import complete_kind, complete_name
-from bellhop.cli.options import DELETE, PROVISIONED, READY, read_duration
+from bellhop.cli.completion import complete_kind, complete_name, complete_stage
+from bellhop.cli.options import DELETE, PROMOTED, PROVISIONED, READY, read_duration
 from bellhop.cli.output import Row, format_count, say
-from bellhop.cli.queries import ObjectQuery, make_missing_error, naming_options, read_query
+from bellhop.cli.queries import (
+    PROMOTION,
+    ObjectQuery,
+    make_missing_error,
+    naming_options,
+    read_query,
+)
 from bellhop.cli.session import open_installation
 from bellhop.errors import MissingError, TemporaryError
 
@@ -21,7 +28,59 @@ if TYPE_CHECKING:
     from bellhop.installation import Installation
 
 _PROFILES = ("clusterprofile", "profile", "rolerequest")
-_MEANT = {"cluster": READY, **dict.fromkeys((*_PROFILES, "eventtrigger"), PROVISIONED)}
+_MEANT = {
+    "cluster": READY,
+    PROMOTION: PROMOTED,
+    **dict.fromkeys((*_PROFILES, "eventtrigger"), PROVISIONED),
+}
+
+
+class Goal(NamedTuple):
+    """The condition to wait for, at which stage of a promotion, and for how long."""
+
+    condition: str
+    stage: str
+    seconds: float
+
+
+def goal_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --for, --stage and --timeout; `goal` is what they mean."""
+
+    @wraps(command)
+    def call(*, condition: str, stage: str, timeout: str, **others: Any) -> None:
+        seconds = read_duration(timeout).total_seconds()
+        command(goal=Goal(condition, stage, seconds), **others)
+
+    for option in (
+        click.option(
+            "--timeout",
+            metavar="DURATION",
+            default="5m",
+            show_default=True,
+            help="How long to wait, as in 90s or 10m.",
+        ),
+        click.option(
+            "--stage",
+            metavar="STAGE",
+            default="",
+            help="Stage of a promotion.",
+            shell_complete=complete_stage,
+        ),
+        click.option(
+            "--for",
+            "condition",
+            required=True,
+            type=click.Choice([READY, PROVISIONED, PROMOTED, DELETE]),
+            help="`ready`, of clusters: it answers, and its first resync has succeeded."
+            " `provisioned`, of ClusterProfiles, Profiles and RoleRequests: deployed in all"
+            " clusters, as it is stored now; of EventTriggers: so are all profiles that it"
+            " has generated, one at least. `promoted`, of ClusterPromotions: the newest release has"
+            " passed the last stage, or the one of --stage. `delete`, of every kind: it does not"
+            " exist any more; a profile exists until its clusters have nothing of it.",
+        ),
+    ):
+        call = option(call)
+    return call
 
 
 @click.command(
@@ -30,42 +89,26 @@ _MEANT = {"cluster": READY, **dict.fromkeys((*_PROFILES, "eventtrigger"), PROVIS
     usage=(
         "KIND [NAMESPACE/]NAME... --for=CONDITION [OPTIONS]",
         "KIND -l SELECTOR | --all --for=CONDITION [OPTIONS]",
+        "promotion NAME --for=promoted [--stage STAGE] [OPTIONS]",
     ),
     examples=(
         "bellhop wait cluster prod/eu-1 --for=ready --timeout 5m",
         "bellhop wait clusterprofile web --for=provisioned",
         "bellhop wait eventtrigger web --for=delete",
+        "bellhop wait promotion agent --for=promoted --stage staging --timeout 30m",
     ),
 )
 @click.argument("kind", shell_complete=complete_kind)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @naming_options
 @click.option("--all", "every", is_flag=True, help="All objects of the kind.")
-@click.option(
-    "--for",
-    "condition",
-    required=True,
-    type=click.Choice([READY, PROVISIONED, DELETE]),
-    help="`ready`, of clusters: it answers, and its first resync has succeeded."
-    " `provisioned`, of ClusterProfiles, Profiles and RoleRequests: deployed in all"
-    " clusters, as it is stored now; of EventTriggers: so are all profiles that it"
-    " has generated, one at least. `delete`, of every kind: it does not exist any"
-    " more; a profile exists until its clusters have nothing of it.",
-)
-@click.option(
-    "--timeout",
-    metavar="DURATION",
-    default="5m",
-    show_default=True,
-    help="How long to wait, as in 90s or 10m.",
-)
+@goal_options
 def command(
     kind: str,
     names: Sequence[str],
     namespace: str,
     selector: str,
-    condition: str,
-    timeout: str,
+    goal: Goal,
     *,
     every: bool,
 ) -> None:
@@ -76,11 +119,12 @@ def command(
     """
     what = _read_queries(kind, names, namespace, selector, every=every)
     meant = _MEANT.get(what[0].kind.singular)
-    if condition not in (DELETE, meant):
+    if goal.condition not in (DELETE, meant):
         possible = " and ".join(f"--for={each}" for each in (meant, DELETE) if each)
         raise click.UsageError(f"{what[0].kind.plural} have {possible}")
-    patience = read_duration(timeout).total_seconds()
-    wait(Wait(open_installation(), what, condition), patience)
+    if goal.stage and goal.condition != PROMOTED:
+        raise click.UsageError("--stage goes with `promotion NAME --for=promoted`")
+    wait(Wait(open_installation(), what, goal), goal.seconds)
 
 
 def _read_queries(
@@ -101,12 +145,18 @@ _PAUSES = (1.0, 1.0, 2.0, 3.0)
 class Wait:
     """The objects of `bellhop wait`, and what each of them lacks."""
 
-    def __init__(self, here: Installation, objects: Sequence[ObjectQuery], condition: str) -> None:
+    def __init__(
+        self,
+        here: Installation,
+        objects: Sequence[ObjectQuery],
+        goal: Goal,
+    ) -> None:
         from bellhop.operations.wait import Quiet
 
         self._here = here
+        self._stage = goal.stage
         self._objects = objects
-        self.condition = condition
+        self.condition = goal.condition
         self._quiet = Quiet(here)
         self._known: dict[str, None] = {}
 
@@ -115,8 +165,9 @@ class Wait:
         from bellhop.diagnosis import profile_status
 
         # Before the records are read: they have what was done until then.
-        quiet = self.condition == PROVISIONED and self._quiet.look()
-        statuses = list(profile_status.read_statuses(self._here)) if self.condition != READY else []
+        quiet = self.condition in (PROVISIONED, PROMOTED) and self._quiet.look()
+        by_profile = self.condition in (PROVISIONED, DELETE)
+        statuses = list(profile_status.read_statuses(self._here)) if by_profile else []
         found: dict[str, str] = {}
         for what in self._objects if self.condition == DELETE else ():
             found |= self._leaving(what, statuses)
@@ -152,12 +203,18 @@ class Wait:
     def _lacks(
         self, what: ObjectQuery, row: Row, statuses: Sequence[ProfileStatus], *, quiet: bool
     ) -> str:
-        from bellhop.operations.wait import describe_cluster_gap, describe_profile_gap
+        from bellhop.operations.wait import (
+            describe_cluster_gap,
+            describe_profile_gap,
+            describe_promotion_gap,
+        )
 
         if self.condition == DELETE:
             return "it is still there"
         if self.condition == READY:
             return describe_cluster_gap(self._here, f"{row['namespace']}/{row['name']}")
+        if self.condition == PROMOTED:
+            return describe_promotion_gap(self._here, row["name"], self._stage, quiet=quiet)
         return describe_profile_gap(self._here, _select_statuses(what, row, statuses), quiet=quiet)
 
 

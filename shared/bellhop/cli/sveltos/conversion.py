@@ -1,7 +1,7 @@
 """Converts the objects of a Sveltos management cluster, and notes the result of each.
 
 No converted object changes a cluster when it is applied: Sveltos deploys until somebody cuts over.
-So profiles and triggers get `syncMode: DryRun`, and RoleRequests are paused.
+So profiles and triggers get `syncMode: DryRun`, and RoleRequests and ClusterPromotions are paused.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from bellhop.api.classifier import Classifier
 from bellhop.api.kinds import Secret
 from bellhop.api.manifest import without_server_fields
+from bellhop.api.promotion import PROMOTION_NAME
 from bellhop.api.sveltos_cluster import SveltosCluster
 from bellhop.api.unsupported import SVELTOS_RECORDS
 from bellhop.cli.declared_clusters import list_ineffective_fields, parse_document
@@ -40,7 +41,7 @@ TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 _DRY_RUN = "DryRun"
 _USUAL_MODE = "Continuous"
 _RECORDS = (*SVELTOS_RECORDS, "AccessRequest", "EventReport")
-_GENERATED = f"eventtrigger.lib.{SVELTOS}/"
+_GENERATED = (f"eventtrigger.lib.{SVELTOS}/", PROMOTION_NAME)
 _COPIED = f"{SVELTOS}/deployed-by-sveltos"
 _MOST_NAMES = 5
 
@@ -222,11 +223,14 @@ def _convert_object(document: Document) -> Converted:
     if kind in (*PROFILES, *TRIGGERS):
         head = _hold(manifest)
         notes = [head] if head else []
-        notes += _take_releases_over(manifest)
-    elif kind == "RoleRequest":
+        notes += _take_releases_over(manifest["spec"])
+    elif kind in ("RoleRequest", "ClusterPromotion"):
         head = f"It is paused. To cut over, remove the annotation {PROFILE_PAUSED}."
         manifest["metadata"].setdefault("annotations", {})[PROFILE_PAUSED] = "true"
         notes = [head]
+        if kind == "ClusterPromotion":
+            notes.append("Its stages begin with the first one again.")
+            notes += _take_releases_over(manifest["spec"].get("profileSpec") or {})
     return Converted(kind, namespace, name, (manifest,), tuple(notes), head)
 
 
@@ -258,9 +262,9 @@ def _hold(manifest: dict[str, Any]) -> str:
     return f"syncMode was {mode}. To cut over, set it to {mode} again."
 
 
-def _take_releases_over(manifest: dict[str, Any]) -> Iterator[str]:
+def _take_releases_over(spec: Mapping[str, Any]) -> Iterator[str]:
     """Let a profile upgrade the Helm releases that Sveltos installed."""
-    for number, chart in enumerate(manifest["spec"].get("helmCharts") or ()):
+    for number, chart in enumerate(spec.get("helmCharts") or ()):
         if chart.get("helmChartAction") == "Uninstall":
             continue
         options = chart.get("options") or {}

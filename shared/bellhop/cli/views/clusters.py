@@ -11,7 +11,8 @@ from bellhop.api.names import asker
 from bellhop.cli.output import Column, Row, format_age, format_count, format_labels, format_time
 from bellhop.cli.printer import Description
 from bellhop.cli.views.view import Query, View
-from bellhop.clusters.pause import Window, describe_pause, pause_of, times, window_in
+from bellhop.clusters.pause import describe_pause, pause_of, window_in
+from bellhop.core.windows import Window, next_times
 from bellhop.diagnosis import cluster_status, names, profile_status
 from bellhop.diagnosis.calls import find_unanswered_here
 from bellhop.diagnosis.names import ProfileNames
@@ -77,7 +78,7 @@ def _manifest(here: Installation, item: Item) -> Manifest:
 
 
 def _times(window: Window, now: datetime) -> dict[str, Any]:
-    found = times(window, now)
+    found = next_times(window, now)
     return {"nextPause": found.closes, "nextUnpause": found.opens}
 
 

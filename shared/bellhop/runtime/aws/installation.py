@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.adapters.aws.eks import EksClusters
 from bellhop.adapters.aws.errors import ABSENT
@@ -90,4 +92,14 @@ def call(place: Mapping[str, Any], environment: Mapping[str, str], *, name: str)
             f" '{place['key_secret']}' in {place['region']}; see whether the credentials"
             " (`aws sts get-caller-identity`) and the region are those of the installation"
         ) from error
-    return Called(installation(here), services)
+    return Called(replace(installation(here), identify=partial(identify, services)), services)
+
+
+def identify(services: Services) -> str:
+    """Return the ARN of the caller.
+
+    Raises:
+        BellhopError: AWS does not answer, or does not accept the caller.
+    """
+    answer = services.call("sts", "get_caller_identity", {}, doing="identify the caller")
+    return str(answer["Arn"])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bellhop.adapters.gcp.gke import GkeClusters
 from bellhop.adapters.gcp.services import Services
@@ -89,4 +91,17 @@ def call(place: Mapping[str, Any], environment: Mapping[str, str], *, name: str)
             f" '{place['key_secret']}' that you may see; see whether the credentials are yours"
             " (`gcloud auth application-default login`) and the installation is there"
         ) from error
-    return Called(installation(here), services)
+    return Called(replace(installation(here), identify=partial(identify, services)), services)
+
+
+_IDENTITY = "https://openidconnect.googleapis.com/v1/userinfo"
+
+
+def identify(services: Services) -> str:
+    """Return the e-mail address of the caller, a user or a service account.
+
+    Raises:
+        BellhopError: Google does not answer, or does not accept the caller.
+    """
+    answer = json.loads(services.ask("GET", _IDENTITY, doing="identify the caller"))
+    return str(answer.get("email") or answer["sub"])

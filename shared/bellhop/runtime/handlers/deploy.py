@@ -3,6 +3,8 @@
 Instantiate ─► event profiles ┐
                               ├► writer ─► profile ─► Apply ─► reconciler ─► cluster
 Resolve ─────► own profiles ──┘
+   ▲
+   └ Promote: a stage of a promotion gets another release
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from bellhop.deploy.reconciler import ProfileReconciler
 from bellhop.profiles.event_profiles import Instantiation
 from bellhop.profiles.own_profiles import Resolution
 from bellhop.profiles.writer import Writer
-from bellhop.runtime.handlers import HandlerTable
+from bellhop.runtime.handlers import Handler, HandlerTable
 from bellhop.settings import Settings
-from bellhop.state.messages import Apply, Instantiate, Publisher, Resolve
+from bellhop.state.messages import Apply, Instantiate, Promote, Publisher, Resolve
 from bellhop.state.records import Records
 
 
@@ -27,8 +29,30 @@ def make_deploy_table(
 ) -> HandlerTable:
     """Return the handlers of all messages of the stage `deploy`."""
     writer = Writer(records, catalogs, publisher, settings)
+    resolution = Resolution(records, catalogs, publisher, writer, settings)
     return {
         Instantiate: Instantiation(records, catalogs, publisher, writer, settings).instantiate,
-        Resolve: Resolution(records, catalogs, writer, settings).resolve,
+        Resolve: resolution.resolve,
+        Promote: make_promotion_handler(records, catalogs, publisher, settings, resolution),
         Apply: reconciler.handle,
     }
+
+
+def make_promotion_handler(
+    records: Records,
+    catalogs: Catalogs,
+    publisher: Publisher,
+    settings: Settings,
+    resolution: Resolution,
+) -> Handler:
+    """Return the handler of `Promote`; few installations have promotions, so it loads late."""
+
+    def promote(message: Promote) -> None:
+        from bellhop.promotions.promoter import Promoter  # noqa: PLC0415
+        from bellhop.promotions.releases import ReleaseMaker  # noqa: PLC0415
+
+        releases = ReleaseMaker(records, resolution, settings.revisions)
+        given = records, catalogs, publisher, releases, settings.sweep_interval
+        Promoter(*given).promote(message)
+
+    return promote

@@ -39,6 +39,11 @@ class LocalArchives:
         version = choose(found, place.version, of=f"chart '{_name(place)}' among the archives")
         return found[version]
 
+    def open(self, content: bytes, digest: str) -> Archive:
+        """Refuse charts of releases: what is rendered from files has none."""
+        del content
+        raise MissingError(f"cannot open the chart '{digest}': name an archive with --chart")
+
     def pack(self, files: Folder, path: str, revision: str) -> Archive:
         """Refuse charts of Flux: `bellhop render` reads none of its sources."""
         del files, path

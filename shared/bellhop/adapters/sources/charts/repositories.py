@@ -66,6 +66,10 @@ class ChartRepositories:
         source = self._sources.get(place, partial(self._look_up, place))
         return self._fetches.join(_key(place, source.found), partial(self._archive, place, source))
 
+    def open(self, content: bytes, digest: str) -> Archive:
+        chart = archive.read(content)
+        return Archive(self._archives.put(digest, content), chart.name, chart.version, digest)
+
     def pack(self, files: Folder, path: str, revision: str) -> Archive:
         place = posixpath.normpath(path.strip("/")).removeprefix(".")
         key = f"{revision}\n{place}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from bellhop.catalog.catalog import cluster_object
@@ -14,14 +16,20 @@ from bellhop.gotemplate import Limits
 from bellhop.rendering.allow_limits import refuse_placed
 from bellhop.rendering.charts.releases import Desired, desired
 from bellhop.rendering.templates import RenderContext
+from bellhop.state.chart import Place
+from bellhop.state.profile import Profile
 
 
 class DesiredState:
     """Desired releases of profiles."""
 
-    def __init__(self, resources: Resources, limits: Limits) -> None:
+    def __init__(
+        self, resources: Resources, limits: Limits, pin: Callable[[Place, Profile], str]
+    ) -> None:
+        """Render releases; `pin` returns the digest of a chart that a promotion has frozen."""
         self._resources = resources
         self._limits = limits
+        self._pin = pin
 
     def render(self, context: ReconcileContext) -> tuple[Desired, ...]:
         """Return the releases for a cluster, in the order of their charts.
@@ -39,6 +47,8 @@ class DesiredState:
         found: dict[Identity, Desired] = {}
         for content in charts:
             one = desired(content, there)
+            if mark := self._pin(one.place, context.profile):
+                one = replace(one, digest=digest([one.digest, mark]))
             if allow := context.profile.allow:
                 # Helm checks the objects of a chart, so another annotation has it asked again.
                 one = replace(one, digest=digest([one.digest, allow]))

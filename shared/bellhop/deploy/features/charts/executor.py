@@ -102,9 +102,11 @@ class Releases:
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         names = NameReservations(records, publisher)
         files = FilesReader(records, access, names, tools.files)
-        self._inputs = ReleaseInputs(access, settings, Archives(files))
+        archives = Archives(files)
+        self._inputs = ReleaseInputs(access, settings, archives)
         resources = Resources(records, access, names, limits, files)
-        self._desired_state = DesiredState(resources, limits)
+        pin = partial(archives.pin, tools.helm)
+        self._desired_state = DesiredState(resources, limits, pin)
         self._parts = ReleaseOwnership(records.clock, access, self._ownership)
         self._lane = Lane(records.clock, publisher)
         self._removals = Removals(

@@ -20,6 +20,7 @@ from bellhop.deploy.features.charts.drift_exclusions import keeping
 from bellhop.deploy.features.charts.planning import place_of
 from bellhop.deploy.features.charts.release_objects import documents
 from bellhop.deploy.files import FilesReader, not_of_cluster
+from bellhop.deploy.frozen_sources import FoundSource
 from bellhop.errors import BellhopError, InvalidError, TemplateError, TooLargeError
 from bellhop.ports.charts import Archive, DesiredRelease, Helm
 from bellhop.ports.kube import Access, Kube
@@ -27,8 +28,8 @@ from bellhop.rendering.allow_limits import refuse_charted, release_allow
 from bellhop.rendering.charts.releases import Desired
 from bellhop.rendering.manifests import kinds_defined
 from bellhop.settings import Settings
-from bellhop.state.chart import Options, Removal
-from bellhop.state.content import flux_path
+from bellhop.state.chart import Options, Place, Removal
+from bellhop.state.content import flux_path, shown_url
 from bellhop.state.profile import Profile
 
 
@@ -38,7 +39,7 @@ class Archives:
     def __init__(self, files: FilesReader) -> None:
         self._files = files
 
-    def find(self, helm: Helm, each: Desired) -> Archive:
+    def find(self, helm: Helm, each: Desired, profile: Profile) -> Archive:
         """Find the chart of a release; an error of its repository is none of the cluster.
 
         Raises:
@@ -47,6 +48,8 @@ class Archives:
         """
         with not_of_cluster():
             flux = flux_path(each.place.repository)
+            if mark := self.pin(helm, each.place, profile):
+                return helm.repositories.open(self._files.frozen.content(profile, mark), mark)
             if flux is None:
                 return helm.repositories.find(each.place)
             if each.source is None:
@@ -57,8 +60,30 @@ class Archives:
             # A Profile reads what is in its own namespace, whatever the address says.
             about = each.source["metadata"]
             ref = f"{flux.kind} {about['namespace']}/{about['name']}"
-            found = self._files.artifact(ref, each.source)
+            found = self._files.artifact(ref, each.source, profile)
             return helm.repositories.pack(found.files, flux.path, f"{ref} {found.revision}")
+
+    def pin(self, helm: Helm | None, place: Place, profile: Profile) -> str:
+        """Return the digest of a chart as the release of a promotion has it.
+
+        It is empty for other profiles, and where nobody has found the chart yet who has Helm.
+
+        Raises:
+            BellhopError: it is not pinned yet, and cannot be found.
+        """
+        if not profile.rollout.promotion or flux_path(place.repository):
+            return ""
+        name = f"chart {place.chart} {place.version} of {shown_url(place.repository)}"
+        if helm is None:
+            return self._files.frozen.find_digest(profile, name)
+        repositories = helm.repositories
+
+        def find() -> FoundSource:
+            found = repositories.find(place)
+            return FoundSource({"digest": found.digest}, found.path.read_bytes)
+
+        with not_of_cluster():
+            return str(self._files.frozen.pin(profile, name, find)["digest"])
 
 
 def limited(request: DesiredRelease, profile: Profile, kube: Kube, helm: Helm) -> DesiredRelease:
@@ -146,7 +171,7 @@ class ReleaseInputs:
             TemporaryError: its repository does not answer now.
         """
         each.check_values()
-        archive = self._archives.find(helm, each)
+        archive = self._archives.find(helm, each, context.profile)
         request = DesiredRelease(
             each.key.name,
             each.key.namespace,

@@ -1,0 +1,114 @@
+"""Promotions as people look at them: where the newest release is, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from bellhop.api.promotion import ClusterPromotion, StageGate
+from bellhop.core.windows import find_opening, is_open
+from bellhop.diagnosis.condition import Condition, failure
+from bellhop.installation import Installation, InstallationView
+from bellhop.promotions.facts import count_clusters
+from bellhop.promotions.machine import StageFacts
+from bellhop.state.promotion import PromotionState, StageState
+
+
+class StageStatus(NamedTuple):
+    """One stage: its state, its clusters, and the sentence that says what comes next."""
+
+    state: StageState
+    gate: StageGate
+    facts: StageFacts
+    next: str
+
+
+class PromotionStatus(NamedTuple):
+    """A promotion with its stages in their order; `at` is the one that its newest release is at."""
+
+    promotion: ClusterPromotion
+    state: PromotionState
+    stages: Sequence[StageStatus]
+    at: StageStatus
+
+
+def read_promotion(here: InstallationView, promotion: ClusterPromotion) -> PromotionStatus:
+    """Return the status of a promotion as the records have it."""
+    kept = here.records.promotions.get(promotion.name)
+    state = kept.value if kept else PromotionState(promotion.name)
+    stages = list(_list_stages(here, promotion, state))
+    moving = (each for each in reversed(stages) if _is_moving(each.state))
+    return PromotionStatus(promotion, state, stages, next(moving, stages[-1]))
+
+
+def _is_moving(stage: StageState) -> bool:
+    return bool(stage.release) and stage.phase != "Promoted"
+
+
+def _list_stages(
+    here: InstallationView, promotion: ClusterPromotion, state: PromotionState
+) -> Iterator[StageStatus]:
+    catalog, now = here.catalogs.known(), here.records.clock.now()
+    names = [each.name for each in promotion.stages]
+    for name, following in zip(names, [*names[1:], ""], strict=True):
+        stage, gate = state.stage(name), promotion.gate(name)
+        head = here.records.profiles.head("", "", promotion.profile_name(name))
+        facts = count_clusters(here.records, catalog, head.value) if head else StageFacts()
+        said = "it is paused" if promotion.paused else _describe_next(stage, gate, following, now)
+        yield StageStatus(stage, gate, facts, said)
+
+
+def list_conditions(here: Installation) -> Iterator[Condition]:
+    """Yield the stages at which a release stopped, and will not go on without a user."""
+    for name in here.catalogs.known().promotions:
+        kept = here.records.promotions.get(name)
+        for stage in kept.value.stages if kept else ():
+            if (cure := _CURES.get(stage.phase)) and not _was_rolled_back_by_user(stage):
+                what = f"release {stage.release} is {stage.phase}"
+                about = f"stage '{stage.name}' of '{name}'"
+                said = ": ".join(filter(None, (what, stage.message)))
+                yield failure("promotion", about, f"{said}; {cure}", since=stage.since)
+
+
+def _was_rolled_back_by_user(stage: StageState) -> bool:
+    """Return whether a stage has a former release by a user's decision, which is no failure."""
+    return stage.phase == "RolledBack" and stage.message.endswith(": rolled back")
+
+
+_CURES = {
+    "Stalled": "correct the cause, or apply another version; no later stage gets this one",
+    "Empty": "correct the stage's clusterSelector, label clusters, or have empty stages passed by"
+    " the annotation bellhop.dev/empty-stage: skip",
+    "RolledBack": "apply a corrected version; until then the stage keeps this release",
+}
+
+
+def _describe_next(stage: StageState, gate: StageGate, following: str, now: datetime) -> str:
+    """Say what a stage waits for, and until when."""
+    if stage.phase in ("Waiting", "Promoted"):
+        return ""
+    goal = f"promotes to {following}" if following else "is done"
+    if stage.phase == "Soaking" and stage.whole_at:
+        left = stage.whole_at + gate.delay - now
+        rest = [
+            "if it is verified" if gate.verified else "",
+            "once it is approved" if gate.manual else "",
+            f"if the window (from {gate.window.opens} UTC) is open" if gate.window else "",
+        ]
+        return ", ".join([f"{goal} in {format_span(left)}", *filter(None, rest)])
+    if stage.phase == "AwaitingApproval":
+        return f"{goal} once it is approved"
+    if stage.phase == "WindowClosed" and gate.window and not is_open(gate.window, now):
+        return f"{goal} at {find_opening(gate.window, now):%Y-%m-%d %H:%M} UTC"
+    return stage.message
+
+
+def format_span(left: timedelta) -> str:
+    """Return a time that is left in the two largest units, as in `1 h 5 min`."""
+    seconds = max(0, round(left.total_seconds()))
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{minutes} min" if minutes else f"{seconds} s"

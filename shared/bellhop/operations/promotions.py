@@ -1,0 +1,243 @@
+"""Decisions of people about promotions: approve, reject, force and roll back a release at a stage.
+
+Each is one conditional write of the promotion's state; the message that follows has a worker take
+the step. After a death between the two the next change of the promotion, or its timer, takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from bellhop.api.promotion import ClusterPromotion
+from bellhop.core import suggestion
+from bellhop.errors import ConflictError, InvalidError, MissingError
+from bellhop.installation import Installation
+from bellhop.promotions import machine
+from bellhop.state.concurrency import until_written
+from bellhop.state.event_recorder import Nobody, Note, write
+from bellhop.state.messages import Promote
+from bellhop.state.promotion import Approval, PromotionState, StageState
+
+
+class Decision(NamedTuple):
+    """A decision: about which release at which stage, and whether it is new."""
+
+    stage: str
+    release: int
+    is_new: bool
+
+
+def approve(
+    here: Installation, name: str, *, by: str, stage: str = "", release: int = 0, reason: str = ""
+) -> Decision:
+    """Approve a release at a stage: by default the one there, at the stage that waits for it.
+
+    An approval before the checks have passed waits for them, and never skips one.
+
+    Raises:
+        ConflictError: no stage waits for an approval, or the release is not at the stage.
+        MissingError: there is no such promotion, stage or release.
+    """
+    promotion = find_promotion(here, name)
+
+    def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
+        found = _find_stage(promotion, state, stage or _find_waiting(promotion, state, "approve"))
+        number = _check_release(state, found, release)
+        known = found.approval is not None and found.approval.release == number
+        approval = Approval(number, by, here.records.clock.now(), reason)
+        new = state if known else machine.approve(state, found.name, approval)
+        return new, Decision(found.name, number, not known)
+
+    said = f" by {by}" + (f": {reason}" if reason else "")
+    return _decide(here, name, "approved", said, decide)
+
+
+def reject(
+    here: Installation, name: str, *, by: str, stage: str = "", release: int = 0, reason: str = ""
+) -> Decision:
+    """Have a release go no further than a stage; the next one may.
+
+    Raises:
+        ConflictError: no stage waits for an approval, or the release has passed the stage.
+        MissingError: there is no such promotion, stage or release.
+    """
+    promotion = find_promotion(here, name)
+
+    def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
+        found = _find_stage(promotion, state, stage or _find_waiting(promotion, state, "reject"))
+        number = _check_release(state, found, release)
+        known = found.rejected == number
+        return machine.reject(state, found.name, number), Decision(found.name, number, not known)
+
+    said = f" by {by}" + (f": {reason}" if reason else "")
+    return _decide(here, name, "rejected", said, decide)
+
+
+def force(
+    here: Installation, name: str, *, by: str, stage: str, release: int = 0, reason: str = ""
+) -> Decision:
+    """Give a stage a release at once, whatever the stages before it: by default the newest.
+
+    Raises:
+        MissingError: there is no such promotion, stage or release.
+    """
+    promotion = find_promotion(here, name)
+
+    def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
+        found = _find_stage(promotion, state, stage)
+        number = _find_release(here, state, release or state.latest)
+        now = here.records.clock.now()
+        approval = Approval(number, by, now, reason, forced=True)
+        if found.release == number:
+            new = machine.approve(state, found.name, approval)
+        else:
+            new = machine.force(state, found.name, number, approval, now)
+        return _unpublish(promotion, new, found.name), Decision(found.name, number, is_new=True)
+
+    said = f" by {by}, without its conditions" + (f": {reason}" if reason else "")
+    return _decide(here, name, "promoted", said, decide)
+
+
+def roll_back(here: Installation, name: str, *, by: str, stage: str, release: int = 0) -> Decision:
+    """Give a stage a former release, by default the one before, until there is a newer one.
+
+    Raises:
+        ConflictError: the stage had no other release before.
+        MissingError: there is no such promotion, stage or release.
+    """
+    promotion = find_promotion(here, name)
+
+    def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
+        found = _find_stage(promotion, state, stage)
+        number = _find_release(here, state, release or _find_former(name, found))
+        if number == found.release:
+            return state, Decision(found.name, number, is_new=False)
+        new = machine.roll_back(state, found.name, number, here.records.clock.now())
+        return _unpublish(promotion, new, found.name), Decision(found.name, number, is_new=True)
+
+    return _decide(here, name, "rolled back", f" by {by}", decide)
+
+
+def end_rollback(here: Installation, name: str, *, by: str, stage: str) -> Decision:
+    """Give a stage the release again that it was rolled back from.
+
+    Raises:
+        MissingError: there is no such promotion or stage.
+    """
+    promotion = find_promotion(here, name)
+
+    def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
+        found = _find_stage(promotion, state, stage)
+        new = machine.end_rollback(state, found.name, here.records.clock.now())
+        number = new.stage(found.name).release
+        return _unpublish(promotion, new, found.name), Decision(found.name, number, new != state)
+
+    return _decide(here, name, "rollback ended", f" by {by}", decide)
+
+
+_Decide = Callable[[PromotionState], tuple[PromotionState, Decision]]
+
+
+@until_written("change promotion '{name}'")
+def _decide(here: Installation, name: str, what: str, said: str, decide: _Decide) -> Decision:
+    kept = here.records.promotions.get(name)
+    if kept is None:
+        raise ConflictError(
+            f"cannot change promotion '{name}': it has no release yet; {here.worker.start}"
+        )
+    new, decision = decide(kept.value)
+    if new != kept.value:
+        here.records.promotions.put(new, expect=kept.token)
+        detail = f"release {decision.release} at stage '{decision.stage}'{said}"
+        note = Note(what, detail, context={"promotion": name})
+        write(here.records, Nobody(), "", "", note)
+    here.publisher.publish([Promote(name)])
+    return decision
+
+
+def find_promotion(here: Installation, name: str) -> ClusterPromotion:
+    """Return a promotion by its name.
+
+    Raises:
+        MissingError: there is none.
+    """
+    promotions = here.catalogs.known().promotions
+    if name not in promotions:
+        near = suggestion.closest(name, promotions)
+        hint = (
+            f"did you mean '{near}'?" if near else "`bellhop get promotions` lists those that are"
+        )
+        raise MissingError(f"there is no promotion '{name}'; {hint}")
+    return promotions[name]
+
+
+def _find_stage(promotion: ClusterPromotion, state: PromotionState, name: str) -> StageState:
+    names = [each.name for each in promotion.stages]
+    if name not in names:
+        raise MissingError(
+            f"promotion '{promotion.name}' has no stage '{name}'; its stages are {', '.join(names)}"
+        )
+    return state.stage(name)
+
+
+def _find_waiting(promotion: ClusterPromotion, state: PromotionState, verb: str) -> str:
+    """Return the stage that waits for an approval, or the next one that will."""
+    manual = [each.name for each in promotion.stages if promotion.gate(each.name).manual]
+    waiting = [each for each in manual if state.stage(each).phase == "AwaitingApproval"]
+    coming = [each for each in manual if state.stage(each).release > state.stage(each).passed]
+    found = waiting or coming
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidError(
+            f"cannot {verb} promotion '{promotion.name}': {' and '.join(found)} wait for an"
+            " approval; name one by --stage"
+        )
+    raise ConflictError(
+        f"cannot {verb} promotion '{promotion.name}': no stage waits for an approval;"
+        f" `bellhop describe promotion {promotion.name}` shows its stages"
+    )
+
+
+def _check_release(state: PromotionState, stage: StageState, release: int) -> int:
+    """Return the release that a decision at a stage is about.
+
+    Raises:
+        ConflictError: it is another one than is there, or it has passed the stage.
+    """
+    there = stage.release or state.latest
+    if release and release != there:
+        raise ConflictError(
+            f"release {release} is not at stage '{stage.name}': that has release {there}"
+        )
+    if stage.passed >= there:
+        raise ConflictError(f"release {there} has left stage '{stage.name}' already")
+    return there
+
+
+def _find_release(here: Installation, state: PromotionState, release: int) -> int:
+    known = {each.number for each in here.records.releases.heads(state.name)}
+    if release not in known:
+        listed = ", ".join(map(str, sorted(known))) or "none"
+        raise MissingError(
+            f"promotion '{state.name}' has no release {release} any more; kept are {listed}"
+        )
+    return release
+
+
+def _find_former(name: str, stage: StageState) -> int:
+    former = [each.release for each in stage.visits if each.release != stage.release]
+    if not former:
+        raise ConflictError(
+            f"cannot roll back promotion '{name}': stage '{stage.name}' had no other release"
+        )
+    return former[-1]
+
+
+def _unpublish(promotion: ClusterPromotion, state: PromotionState, stage: str) -> PromotionState:
+    """Have the next worker render the profile of a stage that got another release."""
+    profile = promotion.profile_name(stage)
+    return replace(state, unpublished=tuple(dict.fromkeys((*state.unpublished, profile))))

@@ -1,0 +1,77 @@
+"""Releases as the profiles of stages are rendered from them: a later change reaches none of them.
+
+A cluster that joins a stage gets its release, too. If a reference has a template, it may name an
+object for that cluster that no cluster had when the release was made: only this one is read as it
+is now.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bellhop.api.kinds import ConfigMap, Secret, of
+from bellhop.api.stage_profile import StageProfile
+from bellhop.catalog.catalog import Catalog
+from bellhop.errors import MissingError
+from bellhop.rendering.inputs import Find, Ref
+from bellhop.state.promotion import Release
+from bellhop.state.records import Records
+
+
+class FrozenProfile(NamedTuple):
+    """The profile of a stage at its release, and what reads the inputs of that."""
+
+    profile: StageProfile
+    find: Find
+    release: int
+
+
+class StageReleases:
+    """Reads which release a stage deploys."""
+
+    def __init__(self, records: Records, find: Find) -> None:
+        self._records = records
+        self._find = find
+
+    def find_release(self, declared: StageProfile) -> int | None:
+        """Return the release that a stage deploys now; 0 for nothing, None if that is unknown."""
+        kept = self._records.promotions.get(declared.stage.promotion)
+        if kept is None:
+            return None
+        stage = kept.value.stage(declared.stage.stage)
+        return stage.release if not declared.verifies or stage.phase == "Verifying" else 0
+
+    def freeze(self, catalog: Catalog, declared: StageProfile, number: int) -> FrozenProfile:
+        """Return the profile of a stage as a release has it.
+
+        Raises:
+            MissingError: the release is lost.
+        """
+        kept = self._records.releases.get(declared.stage.promotion, number)
+        if kept is None:
+            raise MissingError(
+                f"cannot deploy release {number} of promotion '{declared.stage.promotion}': it is"
+                " lost; apply another version of what it deploys"
+            )
+        promotion, release = catalog.promotions[declared.stage.promotion], kept.value
+        frozen = declared
+        if not declared.verifies:
+            frozen = promotion.make_profile(declared.stage.stage, release.spec)
+        return FrozenProfile(frozen, self._frozen(release, promotion.live_inputs), number)
+
+    def is_current(self, declared: StageProfile, frozen: FrozenProfile) -> bool:
+        """Return whether a stage still deploys the release that its profile was rendered from."""
+        return self.find_release(declared) == frozen.release
+
+    def _frozen(self, release: Release, live: frozenset[str]) -> Find:
+        def find(ref: Ref) -> ConfigMap | Secret | None:
+            manifest = release.inputs.get(str(ref))
+            if manifest is None or str(ref) in live:
+                return self._find(ref)
+            if not manifest:
+                return None
+            found = of(dict(manifest))
+            assert isinstance(found, ConfigMap | Secret)
+            return found
+
+        return find

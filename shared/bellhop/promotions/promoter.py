@@ -1,0 +1,204 @@
+"""Takes promotions on: reads what is so, computes the next state, and has stages rendered.
+
+    state is read ─► manifest, release, facts are read ─► next state, on condition
+      ─► timer of the next look ─► `Resolve` of each stage that changed ─► marked as published
+
+The state is the outbox of its change: a worker that dies before the messages are out leaves their
+profiles in it, and its message comes again.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from bellhop.api.promotion import ClusterPromotion
+from bellhop.catalog.cache import Catalogs
+from bellhop.errors import StaleError
+from bellhop.ports.store import ABSENT
+from bellhop.promotions.facts import is_provisioned, read_facts
+from bellhop.promotions.machine import PromotionPlan, StagePlan, advance, approve
+from bellhop.promotions.releases import ReleaseMaker
+from bellhop.state.concurrency import until_settled
+from bellhop.state.delays import promotion_timer
+from bellhop.state.event_recorder import Nobody, Note, noting
+from bellhop.state.messages import Promote, Publisher, Resolve
+from bellhop.state.promotion import Approval, PromotionState, StageState
+from bellhop.state.records import Records
+from bellhop.state.table import Stored
+
+ANNOTATION = "annotation"
+"""The approver of what the annotation of a custom resource approves: RBAC says who may write it."""
+
+_MOVING = ("Deploying", "Verifying", "Stalled")
+"""Phases of stages that wait for clusters."""
+
+
+class Promoter:
+    """Handles `Promote`."""
+
+    def __init__(
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        publisher: Publisher,
+        releases: ReleaseMaker,
+        interval: timedelta,
+    ) -> None:
+        """Promote with releases of a maker; stages on their way are counted in this interval."""
+        self._records = records
+        self._catalogs = catalogs
+        self._publisher = publisher
+        self._releases = releases
+        self._interval = interval
+
+    def promote(self, message: Promote) -> None:
+        """Compute the stages of a promotion from what is so now.
+
+        Raises:
+            StaleError: other writers keep winning.
+        """
+        self._promote(message)
+
+    @until_settled("promote '{message.promotion}'")
+    def _promote(self, message: Promote) -> bool:
+        kept = self._records.promotions.get(message.promotion)
+        catalog = self._catalogs.current()
+        promotion = catalog.promotions.get(message.promotion)
+        if promotion is None:
+            return self._end(kept)
+        old = kept.value if kept else PromotionState(message.promotion)
+        with noting(self._records, Nobody(), "", "") as note:
+            note.context = {"promotion": message.promotion}
+            try:
+                release = self._releases.make(catalog, promotion, old.latest)
+                facts = read_facts(self._records, catalog, promotion, old)
+                plan, now = plan_promotion(promotion), self._records.clock.now()
+                latest = replace(old, latest=release.number)
+                latest = _approve_by_annotation(promotion, latest, now)
+                new, wake_at = advance(latest, plan, facts, now)
+                if any(each.phase in _MOVING for each in new.stages):
+                    # Whatever was lost, it is counted again.
+                    wake_at = min(filter(None, (wake_at, now + self._interval)))
+                changed = _list_changed(promotion, old, new)
+                new = replace(new, unpublished=tuple(dict.fromkeys((*old.unpublished, *changed))))
+                token = kept.token if kept else ABSENT
+                if new != old:
+                    token = self._records.promotions.put(new, expect=token)
+                    _describe(old, new, note)
+            except StaleError:
+                return False
+        self._publish(new, token)
+        self._set_timer(message.promotion, wake_at)
+        if new.latest != old.latest:
+            self._releases.prune(promotion.name, new.held | {new.latest})
+        # A deployment that ended before it could see that it is a witness has not been counted.
+        again = self._has_late_witness(new)
+        return self._catalogs.current().revision == catalog.revision and not again
+
+    def _has_late_witness(self, state: PromotionState) -> bool:
+        """Return whether a cluster whose deployment a stage waits for has just been deployed."""
+        for stage in state.stages:
+            profile, _, cluster = stage.witness.partition(" ")
+            head = self._records.profiles.head("", "", profile) if cluster else None
+            status = self._records.outcomes.get(cluster, profile) if head else None
+            if head and status and is_provisioned(status.value, head.value):
+                return True
+        return False
+
+    def _publish(self, state: PromotionState, token: str) -> None:
+        if not state.unpublished:
+            return
+        self._publisher.publish(map(Resolve, state.unpublished))
+        with suppress(StaleError):
+            # A later writer publishes what is left, or has.
+            self._records.promotions.mark_published(state, expect=token)
+
+    def _set_timer(self, name: str, at: datetime | None) -> None:
+        timer = promotion_timer(name)
+        kept = self._records.timers.get(timer)
+        if at is None:
+            if kept:
+                self._records.timers.cancel(timer, expect=None)
+        elif kept is None or kept.value.at != at:
+            self._records.timers.set(timer, at, Promote(name).message().body)
+
+    def _end(self, kept: Stored[PromotionState] | None) -> bool:
+        """Forget a promotion that was deleted, once its profiles are on their way out."""
+        if kept is None:
+            return True
+        state = kept.value
+        for release in self._records.releases.heads(state.name):
+            self._records.releases.delete(state.name, release.number)
+        self._records.timers.cancel(promotion_timer(state.name))
+        try:
+            self._records.promotions.delete(state.name, expect=kept.token)
+        except StaleError:
+            return False
+        return True
+
+
+def _approve_by_annotation(
+    promotion: ClusterPromotion, state: PromotionState, now: datetime
+) -> PromotionState:
+    """Count the approval that an annotation names once its release is at the stage.
+
+    It counts once: a later rejection takes it back.
+    """
+    name, release = promotion.approved_release
+    stage = state.stage(name)
+    known = stage.rejected >= release or (stage.approval and stage.approval.release >= release)
+    if known or stage not in state.stages or release != (stage.release or state.latest):
+        return state
+    return approve(state, name, Approval(release, ANNOTATION, now))
+
+
+def plan_promotion(promotion: ClusterPromotion) -> PromotionPlan:
+    """Return a promotion as its manifest has it."""
+    return PromotionPlan(
+        [StagePlan(each.name, promotion.gate(each.name)) for each in promotion.stages],
+        max_failures=promotion.max_failures,
+        progress_deadline=promotion.progress_deadline,
+        rolls_back=promotion.rolls_back,
+        skips_empty=promotion.skips_empty,
+        paused=promotion.paused,
+    )
+
+
+def _list_changed(
+    promotion: ClusterPromotion, old: PromotionState, new: PromotionState
+) -> list[str]:
+    """Return the profiles that a change of state has rendered again."""
+    changed = []
+    for stage in new.stages:
+        was = old.stage(stage.name)
+        if stage.release != was.release:
+            changed.append(promotion.profile_name(stage.name))
+        if (stage.phase == "Verifying") != (was.phase == "Verifying"):
+            changed.append(promotion.verification_name(stage.name))
+    return changed
+
+
+def _describe(old: PromotionState, new: PromotionState, note: Note) -> None:
+    """Note the step that people look for: the last one, if there are several."""
+    for stage in new.stages:
+        was = old.stage(stage.name)
+        if said := _describe_stage(was, stage):
+            note.what, note.detail = said
+
+
+def _describe_stage(was: StageState, stage: StageState) -> tuple[str, str] | None:
+    place = f"release {stage.release} at stage '{stage.name}'"
+    if stage.passed > was.passed:
+        return "promoted", place
+    if stage.phase == was.phase and stage.release == was.release:
+        return None
+    if stage.phase == "Stalled":
+        return "stalled", f"{place}: {stage.message}"
+    if stage.phase == "RolledBack":
+        return "rolled back", f"{place}: {stage.message}"
+    if stage.release != was.release:
+        return "begins", place
+    return None
