@@ -174,6 +174,7 @@ def _spec_of(kind: KindDefinition) -> dict[str, Any]:
             "livenessChecks": [{"name": "all", "type": "Addons"}],
             "notifications": [{"name": "chat", "type": "KubernetesEvent"}],
         },
+        "ClusterPromotion": {"stages": [{"name": "staging"}]},
         "RoleRequest": {"serviceAccountName": "a", "serviceAccountNamespace": "b"},
     }
     return specs.get(kind.kind, {})
