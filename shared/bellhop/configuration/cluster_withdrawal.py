@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from bellhop.api.kinds import CLUSTER, DeclarationKey
 from bellhop.configuration.cluster_objects import CONFIGURATION_UID, ClusterObjects
 from bellhop.configuration.finalizers import set_annotation, set_finalizer
+from bellhop.configuration.lost_definitions import is_definition_lost, make_missing
 from bellhop.configuration.records import ConfiguredObject
 from bellhop.configuration.references import make_read_back
 from bellhop.configuration.withdrawal import SETTLE
@@ -66,6 +67,12 @@ class ClusterWithdrawal:
         cluster = self._records.clusters.get(key.place)
         if cluster is None or not _may_leave(cluster.value):
             self._remove(kube, key, kept, found)
+            return
+        if is_definition_lost(kube, key.kind):
+            # All SveltosClusters go with it, one after the other: no user deleted this one.
+            if kept:
+                lost = make_missing(kept.value, key.kind, self._now())
+                self._records.configured.put(*key, lost, expect=kept.token)
             return
         record = kept.value if kept else self._make_record(cluster.value)
         if record.state not in ("Leaving", "Ending"):

@@ -10,18 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from bellhop.api.kinds import CLUSTER, CONFIGURED_KINDS, DeclarationKey, is_namespaced
-from bellhop.configuration.definitions import DEFINITIONS
 from bellhop.configuration.finalizers import set_finalizer
+from bellhop.configuration.lost_definitions import is_definition_lost, make_missing
 from bellhop.configuration.records import ConfiguredObject, Confirmation
 from bellhop.configuration.references import find_holders, make_read_back
 from bellhop.core.gvk import GVK
 from bellhop.core.identity import version_of
 from bellhop.declarations.diff import HOLDERS
 from bellhop.declarations.references import list_refs
-from bellhop.errors import DeniedError, PermanentError, StaleError, UnauthorizedError
+from bellhop.errors import PermanentError, StaleError, UnauthorizedError
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 from bellhop.rendering.origin_labels import is_generated
@@ -30,18 +28,12 @@ from bellhop.state.messages import Publisher
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
-_DEFINITION = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _PAGE = 500
 _MASS = 2
 """Objects that are a mass, if they are more than half of a kind."""
 
 _LEAVING = ("Leaving", "Ending")
 """States of objects of whose deletion an event came."""
-
-_MISSING = (
-    "it is missing with its definition or with most of its kind, and no event said that it was"
-    " deleted; it stays in force until it is there again, or `bellhop {}` withdraws it"
-)
 
 
 class _Seen(NamedTuple):
@@ -124,7 +116,7 @@ class Comparison:
         kept = {key: each for key, each in every.items() if each.value.state not in _LEAVING}
         yield from every.keys() - kept.keys()
         missing = {key for key in kept if key not in listed or listed[key].ending}
-        undefined = bool(missing) and _is_definition_ending(session.kube, gvk)
+        undefined = bool(missing) and is_definition_lost(session.kube, gvk.kind)
         absent = missing - listed.keys()
         in_force = sum(each.value.in_force for each in kept.values())
         is_mass = len(absent) >= _MASS and 2 * len(absent) > in_force
@@ -139,10 +131,7 @@ class Comparison:
         if not self._has_effect(key):
             return False
         if kept.value.state != "Missing":
-            now = self._records.clock.now()
-            verb = "deregister cluster" if key.kind == CLUSTER.kind else "delete"
-            message = _MISSING.format(verb)
-            lost = replace(kept.value, state="Missing", at=now, message=message)
+            lost = make_missing(kept.value, key.kind, self._records.clock.now())
             with suppress(StaleError):
                 self._records.configured.put(*key, lost, expect=kept.token)
             self._request_all()
@@ -173,15 +162,6 @@ def _is_older(known: _Seen | None, seen: _Seen) -> bool:
         return False
     versions = known.version, seen.version
     return all(map(str.isdigit, versions)) and int(seen.version) < int(known.version)
-
-
-def _is_definition_ending(kube: Kube, gvk: GVK) -> bool:
-    """Return whether the definition of a kind is being deleted, as far as it may be read."""
-    name = next(each.name for each in DEFINITIONS if each.kind == gvk.kind)
-    definition = None
-    with suppress(DeniedError):
-        definition = kube.get(_DEFINITION, "", name)
-    return definition is not None and bool(definition["metadata"].get("deletionTimestamp"))
 
 
 def _release_finalizers(kube: Kube, gvk: GVK, missing: Iterable[DeclarationKey]) -> None:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from bellhop.api.kinds import CONFIGURED_KINDS, DeclarationKey
 from bellhop.configuration.finalizers import find_finalizer, set_annotation, set_finalizer
+from bellhop.configuration.lost_definitions import is_definition_lost, make_missing
 from bellhop.configuration.records import ConfiguredObject
 from bellhop.configuration.references import make_read_back
 from bellhop.core.gvk import GVK
@@ -84,9 +85,14 @@ class Withdrawal:
         kept: Kept,
         found: Manifest | None,
     ) -> None:
-        record = kept.value
+        record, now = kept.value, self._records.clock.now()
+        if is_definition_lost(kube, key.kind):
+            # All objects of the kind go with it, one after the other: no user deleted this one.
+            self._records.configured.put(
+                *key, make_missing(record, key.kind, now), expect=kept.token
+            )
+            return
         if record.state not in ("Leaving", "Ending"):
-            now = self._records.clock.now()
             leaving = replace(record, state="Leaving", at=now, message="it was deleted")
             self._records.configured.put(*key, leaving, expect=kept.token)
             raise TemporaryError(f"{key} was deleted just now; others may be", delay=SETTLE)

@@ -212,6 +212,22 @@ def test_a_definition_that_is_deleted_withdraws_nothing(hub: Hub, names: list[st
     assert owners == [found["metadata"]["uid"]]
 
 
+def test_an_object_that_goes_with_its_definition_stays_in_force(hub: Hub) -> None:
+    """An event may say so of one object, before a resync finds that all of them go."""
+    hub.write(*map(own, NAMES[:3]))
+    definition = "clusterprofiles.config.projectsveltos.io"
+    stored = hub.kube.get(DEFINITIONS, "", definition)
+    assert stored
+    finalizers = ["customresourcecleanup.apiextensions.k8s.io"]
+    hub.kube.put({**stored, "metadata": {**stored["metadata"], "finalizers": finalizers}})
+    hub.kube.remove(DEFINITIONS, "", definition)
+
+    hub.delete("ClusterProfile", NAMES[1])
+
+    assert hub.read("ClusterProfile", NAMES[1]).state == "Missing"
+    assert hub.east.names() == NAMES[:3]
+
+
 def test_what_is_being_deleted_leaves_though_no_event_came(hub: Hub) -> None:
     """Its API server says so, be it most of a kind."""
     names = NAMES[:4]
