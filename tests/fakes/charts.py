@@ -49,7 +49,8 @@ class FakeRepositories:
         version = place.version or versions[-1]
         path = self._folder / f"{place.chart}-{version}.tgz"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{place.chart} {version}")
+        if not path.exists():
+            path.write_text(f"{place.chart} {version}")
         return Archive(path, place.chart, version, f"{place.chart} {version}")
 
     def open(self, content: bytes, digest: str) -> Archive:

@@ -257,12 +257,18 @@ def test_an_example_does_the_same_as_from_files(hub: Hub, scenario: Callable[[Hu
     scenario(hub)
 
 
+WIDENING = "configured/namespaces"
+
+
 @pytest.mark.oldest
 def test_a_profile_follows_its_objects_by_their_events(hub: Hub) -> None:
     """Not by a resync: each change is in the other cluster though nothing compared the objects."""
-    before = hub.resynced_at()
     hub.post(BOTH, holder("own", config("made")), HIDDEN % "own", HIDDEN % "unnamed")
     eventually("both are deployed", hub.is_deployed("from-secret", "made"))
+    # The first name in a namespace has a resync that widens the webhook, on 1.22 and newer.
+    eventually("no resync is due", lambda: not hub.stand.records().timers.get(WIDENING))
+    hub.settle()
+    before = hub.resynced_at()
 
     hub.post(holder("own", config("made"), config("more")))
     eventually("one more is deployed", hub.is_deployed("from-secret", "made", "more"))

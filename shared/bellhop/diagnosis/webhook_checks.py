@@ -17,6 +17,7 @@ from bellhop.ingest.admission import INGEST, KNOCKER
 from bellhop.installation import Installation
 from bellhop.registration.forwarder_manifests import (
     CONFIGURATION,
+    HOLDERS,
     NAME,
     NAMES,
     NAMESPACE,
@@ -87,7 +88,7 @@ class WebhookChecks:
         path = str(service.get("path") or "")
         url = self._record.get("url", "")
         called = str(client.get("url") or path)
-        of_names = hook["name"] == CONFIGURATION and not self._direct
+        of_names = hook["name"] in (CONFIGURATION, HOLDERS) and not self._direct
         if not called.endswith(self._record.get("path", "") + NAMES * of_names):
             yield "calls another path than the forwarder's"
         token = digest_token(called.rpartition("/")[2])
