@@ -277,12 +277,17 @@ class AddonDeclaration(Declaration):
         return AddonPolicy(
             allow=self.allow,
             account=self.account,
-            adopts_sveltos=ADOPT_FROM in self.annotations,
+            adopts_sveltos=self.adopts_sveltos,
             checks=self.checks,
             rollout=self.rollout,
             # A trigger lacks some fields of ClusterProfiles: their defaults count.
             **{name: getattr(spec, name) for name in _OF_SPEC if hasattr(spec, name)},
         )
+
+    @property
+    def adopts_sveltos(self) -> bool:
+        """Whether an annotation has the profile take over what Sveltos deployed."""
+        return ADOPT_FROM in self.annotations
 
     @property
     def policy_refs(self) -> tuple[PolicyRef, ...]:

@@ -153,7 +153,7 @@ def test_a_namespace_that_has_none_of_a_kind_is_no_error(bellhop: Bellhop) -> No
         ("get svc", "there is no kind 'svc'; the kinds are clusters (cl), "),
         ("schema List", "there is no kind 'List'; the kinds are clusters (cl), "),
         ("get", "missing argument 'KIND'; `bellhop get --help` shows how it is used"),
-        ("wait cluster a", "missing option '--for'. Choose from: ready, provisioned, delete; `"),
+        ("wait cluster a", "'--for'. Choose from: ready, provisioned, promoted, delete; `"),
         ("get cm -o jsn", "'jsn' is not one of 'table', 'wide', 'name', 'json', 'yaml'"),
         ("deregister cluster", "name one cluster, as NAMESPACE/NAME or with --namespace"),
         ("deregister cluster a/b --cluster c", "name one cluster"),

@@ -14,6 +14,7 @@ from bellhop.clusters.kubeconfig import sanitise
 from bellhop.configuration.admission import Admission
 from bellhop.configuration.cluster_objects import CONFIGURATION_UID, ClusterObjects
 from bellhop.configuration.clusters import ClusterAdmission
+from bellhop.configuration.definitions import make_definitions
 from bellhop.configuration.records import ConfiguredObject
 from bellhop.configuration.withdrawal import SETTLE
 from bellhop.core.address_policy import LOCAL
@@ -24,7 +25,9 @@ from bellhop.logs import Log
 from bellhop.ports.store import Secrets
 from bellhop.state.cluster import Cluster
 from tests.fakes.clock import FakeClock
+from tests.fakes.fleet import FakeAccess
 from tests.fakes.kept import require_value
+from tests.fakes.kube import FakeKube
 from tests.unit.configuration.objects import KEY, UID, secrets, sveltos_cluster
 
 HUB = "mgmt/mgmt"
@@ -134,7 +137,11 @@ def test_a_deletion_waits_until_the_kubeconfig_may_be_deleted(
 
 def delete(here: Installation, clock: FakeClock) -> None:
     """Read the object, which is not there any more, as its message has it read twice."""
-    given = here.records, here.catalogs, here.access, here.publisher, here.settings
+    access = FakeAccess()
+    access.clusters[HUB] = FakeKube(HUB)
+    for each in make_definitions(rules=False):
+        access.clusters[HUB].apply(each)
+    given = here.records, here.catalogs, access, here.publisher, here.settings
     key = ObjectKey(CLUSTER, "prod", "eu-1")
     admission = Admission(*given, Log(io.StringIO()), ClusterObjects(here))
     with pytest.raises(TemporaryError, match="others may be"):

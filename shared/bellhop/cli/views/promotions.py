@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from bellhop.cli.output import Column, Row, format_age, format_count, format_time
+from bellhop.cli.output import (
+    Column,
+    Row,
+    format_age,
+    format_age_now,
+    format_count,
+    format_time,
+)
 from bellhop.cli.printer import Description
 from bellhop.cli.views.view import Query, View, select_applied
 from bellhop.diagnosis.promotion_status import PromotionStatus, StageStatus, read_promotion
@@ -19,7 +26,7 @@ COLUMNS = (
     Column("RELEASE", "release", shown=lambda value: str(value or "-")),
     Column("STAGE", "stage"),
     Column("STATE", "state"),
-    Column("SINCE", "since", shown=lambda value: value or "-"),
+    Column("SINCE", "since", shown=lambda value: format_age_now(value) if value else "-"),
     Column("NEXT", "next", prose=True),
 )
 
@@ -34,7 +41,7 @@ def _select(here: Installation, query: Query) -> Iterator[Item]:
             yield read_promotion(here, promotion), manifest
 
 
-def _row(here: Installation, item: Item) -> Row:
+def _row(_here: Installation, item: Item) -> Row:
     status, _ = item
     at = status.at.state
     return {
@@ -43,7 +50,7 @@ def _row(here: Installation, item: Item) -> Row:
         "release": at.release,
         "stage": at.name,
         "state": at.phase,
-        "since": format_age(at.since, here.records.clock.now()) if at.since else "",
+        "since": at.since,
         "next": status.at.next,
     }
 
