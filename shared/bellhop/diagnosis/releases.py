@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from bellhop.api.stage_profile import StageProfile
 from bellhop.core.gvk import Identity
 from bellhop.core.identity import profile_shown
 from bellhop.errors import MissingError
@@ -49,6 +48,8 @@ def find_deployer(here: Installation, cluster: str, key: Identity) -> tuple[str,
 
 def _describe_stage(here: Installation, owner: Owner) -> str:
     """Return a clause on the stage of a promotion that a profile is; empty for any other."""
+    from bellhop.api.stage_profile import StageProfile  # noqa: PLC0415 - it loads the models
+
     declared = here.catalogs.known().profiles.get(owner.profile)
     head = here.records.profiles.head(owner.trigger, owner.source, owner.profile)
     if not isinstance(declared, StageProfile) or head is None:

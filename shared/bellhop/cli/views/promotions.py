@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bellhop.cli.output import (
     Column,
@@ -16,10 +16,12 @@ from bellhop.cli.output import (
 )
 from bellhop.cli.printer import Description
 from bellhop.cli.views.view import Query, View, select_applied
-from bellhop.diagnosis.promotion_status import PromotionStatus, StageStatus, read_promotion
 from bellhop.installation import Installation
 from bellhop.ports.kube import Manifest
 from bellhop.state.promotion import Visit
+
+if TYPE_CHECKING:
+    from bellhop.diagnosis.promotion_status import PromotionStatus, StageStatus
 
 COLUMNS = (
     Column("NAME", "name"),
@@ -30,10 +32,12 @@ COLUMNS = (
     Column("NEXT", "next", prose=True),
 )
 
-Item = tuple[PromotionStatus, Mapping[str, Any]]
+Item = tuple["PromotionStatus", Mapping[str, Any]]
 
 
 def _select(here: Installation, query: Query) -> Iterator[Item]:
+    from bellhop.diagnosis.promotion_status import read_promotion
+
     promotions = here.catalogs.current().promotions
     for manifest in select_applied(here, query, "ClusterPromotion"):
         promotion = promotions.get(manifest["metadata"]["name"])
