@@ -286,7 +286,7 @@ class AddonDeclaration(Declaration):
 
     @property
     def adopts_sveltos(self) -> bool:
-        """Whether an annotation has the profile take over what Sveltos deployed."""
+        """Return whether an annotation has the profile take over what Sveltos deployed."""
         return ADOPT_FROM in self.annotations
 
     @property
