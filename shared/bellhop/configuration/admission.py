@@ -192,10 +192,9 @@ class Admission:
         in_force = outcome.state == "InForce" or (record.in_force and outcome.state == "Rejected")
         message = outcome.message[:_LONGEST_MESSAGE]
         record = replace(record, state=outcome.state, in_force=in_force, message=message)
-        is_wider = is_first(self._records, catalog, key.namespace)
-        self._put(key, kept, record)
-        if is_wider:
+        if is_first(self._records, catalog, key.namespace):
             resync_soon(self._records, catalog)
+        self._put(key, kept, record)
 
     def _apply(
         self, new: Declaration, kept: Stored[ConfiguredObject] | None, record: ConfiguredObject
@@ -205,11 +204,15 @@ class Admission:
             kept = self._put(new.key, kept, record)
         catalog, writer = self._catalogs.current(), self._make_writer()
         is_wider = widens(catalog, getattr(new, "holder_refs", ()))
+        if is_wider:
+            # Before it counts: whoever repeats the work of a worker that dies finds nothing new.
+            resync_soon(self._records, catalog)
         try:
             writer.apply([new])
         except PermanentError as error:
             record = replace(record, state="Rejected", in_force=held, message=_shorten(error))
         if is_wider:
+            # And after it, if that took so long that the first resync found the former catalog.
             resync_soon(self._records, catalog)
         self._put(new.key, kept, record)
         named = list_read_backs(self._records, self._catalogs, self._access, new)

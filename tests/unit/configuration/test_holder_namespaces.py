@@ -5,6 +5,7 @@ The API server here sends what its webhook configuration asks for, and nothing e
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from bellhop.api.kinds import CLUSTER
 from bellhop.core.gvk import GVK, Resource
 from bellhop.registration.forwarder_manifests import HOLDERS, NAMESPACE
 from bellhop.registration.holder_namespaces import MOST
+from tests.fakes import rig
 from tests.fakes.manifests import config, holder, profile
+from tests.fakes.mortal import FateOf
 from tests.unit.configuration.hub import HUB, SETTLE, Hub
 
 WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
@@ -154,6 +157,23 @@ def test_a_worker_with_an_older_catalog_is_corrected(hub: Sending) -> None:
     hub.fleet.resync(HUB)
     assert hub.limits() == ["team"]
     assert hub.east.names() == ["second"]
+
+
+def test_a_worker_that_dies_leaves_no_namespace_out(tmp_path: Path) -> None:
+    """Before any write: soon after the manifest counts, the webhook has its namespace."""
+    for steps in count(1, 2):
+        hub = Sending(tmp_path / str(steps))
+        hub.apply(held(config("first")))
+        fate = rig.make_mortal(hub.fleet, FateOf("bellhop.configuration.admission"))
+        died = rig.kill(hub.fleet, fate, steps, lambda hub=hub: hub.apply(in_team()))
+        hub.fleet.pump()
+        hub.fleet.wait(SETTLE)
+        assert (steps, hub.limits()) == (steps, ["team"])
+        rig.settle(hub.fleet)
+        assert (steps, hub.east.names()) == (steps, ["first"])
+        if not died:
+            break
+    assert steps > 9
 
 
 def test_a_repeated_resync_changes_nothing(hub: Sending) -> None:
