@@ -33,6 +33,12 @@ def test_a_release_stays_in_staging_until_it_is_forced(
         eventually("it soaks", lambda: "Soaking" in stand.do("get", "promotions"))
         assert staging.get(AGENT)
         assert production.get(AGENT) is None
+        compared = stand.bellhop("diff", "promotion", "agent", "--stage", "production")
+        assert compared.returncode == 1, compared.stderr
+        first, second = compared.stdout.splitlines()
+        assert first.startswith("Release 1, which is Soaking at stage 'staging', comes next to")
+        assert "Create ConfigMap 'default/agent' of 'agent-production'" in second
+        assert production.get(AGENT) is None
 
         stand.do("promote", "promotion", "agent", "--stage", "production", "--force")
         eventually("production has it", lambda: production.get(AGENT))

@@ -104,6 +104,14 @@ def _read_profile(
     return found[0]
 
 
+def check_stage(*, is_promotion: bool, stage: str) -> None:
+    """Refuse a promotion without the stage that is meant, and a stage without its promotion."""
+    if is_promotion and not stage:
+        raise click.UsageError("name the stage of the promotion, by --stage")
+    if stage and not is_promotion:
+        raise click.UsageError("--stage goes with `promotion NAME`")
+
+
 def join_kind(words: Sequence[str], kinds: Collection[str]) -> Sequence[str]:
     """Return KIND NAME… and KIND/NAME… as the latter, with the kind's singular; names unchanged."""
     kind = singular_name(words[0]) if len(words) > 1 else ""

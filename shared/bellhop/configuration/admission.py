@@ -205,7 +205,7 @@ class Admission:
         catalog, writer = self._catalogs.current(), self._make_writer()
         is_wider = widens(catalog, getattr(new, "holder_refs", ()))
         if is_wider:
-            # Before it counts: whoever repeats the work of a worker that dies finds nothing new.
+            # Before it counts: a worker that repeats the work of a dead one finds nothing new.
             resync_soon(self._records, catalog)
         try:
             writer.apply([new])

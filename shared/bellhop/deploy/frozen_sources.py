@@ -2,6 +2,7 @@
 
 first deployment of a release   found ─► content is stored ─► pin ─► used
 all later ones                  pin ─► content
+previews                        pin ─► content, or an error: they fetch and store nothing
 those of the first stage        is it still so? another one is noted, and makes a new release
 """
 
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from bellhop.core.digest import digest
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.ports.store import ABSENT
+from bellhop.rendering.inputs import MissingInputError
 from bellhop.state.delays import counting_timer
 from bellhop.state.messages import Promote
 from bellhop.state.profile import Profile
@@ -43,12 +45,19 @@ class FrozenSources:
 
         Raises:
             BellhopError: it is not pinned yet, and cannot be found.
+            MissingInputError: it is not pinned yet, and the profile is only compared.
         """
         rollout, key = profile.rollout, digest(name)
         kept = self._records.pins.get(rollout.promotion, rollout.release, key)
         if kept is None:
+            if profile.is_draft:
+                raise MissingInputError(
+                    f"cannot compare {name}: release {rollout.release} of promotion"
+                    f" '{rollout.promotion}' does not have it yet; the first cluster that gets the"
+                    " release fetches it"
+                )
             return self._put(profile, key, name, find())
-        if rollout.leads:
+        if rollout.leads and not profile.is_draft:
             self._watch(profile, key, name, kept.value, find)
         return kept.value.description
 

@@ -99,6 +99,17 @@ def preview_now(
             f"cannot determine what profile '{profile}' would change: no profile has this name;"
             f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
+    yield from preview_profile(here, found[0], cluster, begin, live=live)
+
+
+def preview_profile(
+    here: Installation, profile: Profile, cluster: str, begin: Begin, *, live: bool
+) -> Iterator[PreviewedChange | UnknownChange]:
+    """Yield the changes of applying a profile, which may be another one than is stored.
+
+    Raises:
+        MissingError: it does not concern the cluster.
+    """
     features = make_features(
         here.catalogs,
         here.access,
@@ -107,22 +118,23 @@ def preview_now(
         pool=WorkerPool(HELPERS),
         tools=here.tools or NONE,
     )
-    (one,) = found
-    goes = [each for each in (*one.destinations, *one.leaving) if cluster in ("", each)]
+    # As a draft it stores no chart and no file for its promotion.
+    profile, name = replace(profile, revision=""), profile.name
+    goes = [each for each in (*profile.destinations, *profile.leaving) if cluster in ("", each)]
     if cluster and not goes:
         raise MissingError(
-            f"cannot determine what profile '{profile}' would change in '{cluster}': it does not"
+            f"cannot determine what profile '{name}' would change in '{cluster}': it does not"
             " select that cluster, and has nothing there"
         )
     for number, key in enumerate(goes, start=1):
         begin(key, number, len(goes))
         try:
             yield from (
-                PreviewedChange(key, profile, each)
-                for each in _changes(here, features, one, key, live=live)
+                PreviewedChange(key, name, each)
+                for each in _changes(here, features, profile, key, live=live)
             )
         except BellhopError as error:
-            yield UnknownChange(key, profile, error)
+            yield UnknownChange(key, name, error)
 
 
 def _changes(

@@ -20,6 +20,7 @@ from bellhop.state.concurrency import until_written
 from bellhop.state.event_recorder import Nobody, Note, write
 from bellhop.state.messages import Promote
 from bellhop.state.promotion import Approval, PromotionState, StageState
+from bellhop.state.table import Stored
 
 
 class Decision(NamedTuple):
@@ -44,7 +45,7 @@ def approve(
     promotion = find_promotion(here, name)
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
-        found = _find_stage(promotion, state, stage or _find_waiting(promotion, state, "approve"))
+        found = find_stage(promotion, state, stage or _find_waiting(promotion, state, "approve"))
         number = _check_release(state, found, release)
         known = found.approval is not None and found.approval.release == number
         approval = Approval(number, by, here.records.clock.now(), reason)
@@ -67,7 +68,7 @@ def reject(
     promotion = find_promotion(here, name)
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
-        found = _find_stage(promotion, state, stage or _find_waiting(promotion, state, "reject"))
+        found = find_stage(promotion, state, stage or _find_waiting(promotion, state, "reject"))
         number = _check_release(state, found, release)
         known = found.rejected == number
         return machine.reject(state, found.name, number), Decision(found.name, number, not known)
@@ -87,7 +88,7 @@ def force(
     promotion = find_promotion(here, name)
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
-        found = _find_stage(promotion, state, stage)
+        found = find_stage(promotion, state, stage)
         number = _find_release(here, state, release or state.latest)
         now = here.records.clock.now()
         approval = Approval(number, by, now, reason, forced=True)
@@ -111,7 +112,7 @@ def roll_back(here: Installation, name: str, *, by: str, stage: str, release: in
     promotion = find_promotion(here, name)
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
-        found = _find_stage(promotion, state, stage)
+        found = find_stage(promotion, state, stage)
         number = _find_release(here, state, release or _find_former(name, found))
         if number == found.release:
             return state, Decision(found.name, number, is_new=False)
@@ -130,7 +131,7 @@ def end_rollback(here: Installation, name: str, *, by: str, stage: str) -> Decis
     promotion = find_promotion(here, name)
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
-        found = _find_stage(promotion, state, stage)
+        found = find_stage(promotion, state, stage)
         new = machine.end_rollback(state, found.name, here.records.clock.now())
         number = new.stage(found.name).release
         return _unpublish(promotion, new, found.name), Decision(found.name, number, new != state)
@@ -143,11 +144,7 @@ _Decide = Callable[[PromotionState], tuple[PromotionState, Decision]]
 
 @until_written("change promotion '{name}'")
 def _decide(here: Installation, name: str, what: str, said: str, decide: _Decide) -> Decision:
-    kept = here.records.promotions.get(name)
-    if kept is None:
-        raise ConflictError(
-            f"cannot change promotion '{name}': it has no release yet; {here.worker.start}"
-        )
+    kept = read_state(here, name)
     new, decision = decide(kept.value)
     if new != kept.value:
         here.records.promotions.put(new, expect=kept.token)
@@ -174,7 +171,24 @@ def find_promotion(here: Installation, name: str) -> ClusterPromotion:
     return promotions[name]
 
 
-def _find_stage(promotion: ClusterPromotion, state: PromotionState, name: str) -> StageState:
+def read_state(here: Installation, name: str) -> Stored[PromotionState]:
+    """Return the state of a promotion.
+
+    Raises:
+        ConflictError: no worker has made a release of it yet.
+    """
+    kept = here.records.promotions.get(name)
+    if kept is None:
+        raise ConflictError(f"promotion '{name}' has no release yet; {here.worker.start}")
+    return kept
+
+
+def find_stage(promotion: ClusterPromotion, state: PromotionState, name: str) -> StageState:
+    """Return a stage of a promotion by its name.
+
+    Raises:
+        MissingError: there is none.
+    """
     names = [each.name for each in promotion.stages]
     if name not in names:
         raise MissingError(

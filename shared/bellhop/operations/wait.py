@@ -19,7 +19,7 @@ from bellhop.diagnosis.profile_status import ProfileStatus
 from bellhop.diagnosis.promotion_status import read_promotion
 from bellhop.errors import MissingError
 from bellhop.installation import Installation
-from bellhop.operations.promotions import find_promotion
+from bellhop.operations.promotions import find_promotion, find_stage
 from bellhop.rendering.inputs import written_mark
 from bellhop.state.deployment import DeploymentStatus
 from bellhop.state.messages import CHARTS, INBOXES
@@ -88,18 +88,14 @@ def describe_promotion_gap(here: Installation, name: str, stage: str, *, quiet: 
         MissingError: there is no such stage.
     """
     promotion = find_promotion(here, name)
-    names = [each.name for each in promotion.stages]
-    if stage and stage not in names:
-        known = ", ".join(names)
-        raise MissingError(f"promotion '{name}' has no stage '{stage}'; its stages are {known}")
     status = read_promotion(here, promotion)
+    last = find_stage(promotion, status.state, stage or promotion.stages[-1].name)
     release = here.records.releases.head(name, status.state.latest)
     if release is None:
         return "it has no release yet"
     if not (quiet or _is_newest(here, promotion, release.value)):
         return "its newest release is not made yet"
-    goal = stage or names[-1]
-    if status.state.stage(goal).passed >= status.state.latest:
+    if last.passed >= status.state.latest:
         return ""
     at = status.at
     place = f"release {at.state.release} is {at.state.phase} at stage '{at.state.name}'"

@@ -104,19 +104,27 @@ class Resolution:
             return True
         if not release:
             return self._writer.withdraw(found, message, note, declared, catalog)
+        draft = self._ordered(catalog, self.render_release(catalog, declared, release), found)
+        made = self._writer.write(found, draft, message, note)
+        # A stage without clusters, or whose release cannot be rendered, has no status to wait for.
+        self._publisher.publish([Promote(declared.stage.promotion)])
+        return made and self._stages.find_release(declared) == release
+
+    def render_release(self, catalog: Catalog, declared: StageProfile, release: int) -> Profile:
+        """Return the draft of a stage's profile as a release has it.
+
+        Raises:
+            MissingError: the release is lost.
+        """
         frozen = self._stages.freeze(catalog, declared, release)
         draft = self.render(catalog, frozen.profile, frozen.find)
         rollout = replace(
             draft.rollout,
             promotion=declared.stage.promotion,
-            release=frozen.release,
+            release=release,
             leads=declared.leads,
         )
-        draft = self._ordered(catalog, replace(draft, rollout=rollout), found)
-        made = self._writer.write(found, draft, message, note)
-        # A stage without clusters, or whose release cannot be rendered, has no status to wait for.
-        self._publisher.publish([Promote(declared.stage.promotion)])
-        return made and self._stages.is_current(declared, frozen)
+        return replace(draft, rollout=rollout)
 
     def _pause(self, found: Found, note: Note) -> bool:
         """Mark a profile as paused, and nothing else; False if another writer was quicker."""

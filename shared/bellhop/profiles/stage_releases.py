@@ -23,7 +23,6 @@ class FrozenProfile(NamedTuple):
 
     profile: StageProfile
     find: Find
-    release: int
 
 
 class StageReleases:
@@ -57,11 +56,7 @@ class StageReleases:
         frozen = declared
         if not declared.verifies:
             frozen = promotion.make_profile(declared.stage.stage, release.spec)
-        return FrozenProfile(frozen, self._frozen(release, promotion.live_inputs), number)
-
-    def is_current(self, declared: StageProfile, frozen: FrozenProfile) -> bool:
-        """Return whether a stage still deploys the release that its profile was rendered from."""
-        return self.find_release(declared) == frozen.release
+        return FrozenProfile(frozen, self._frozen(release, promotion.live_inputs))
 
     def _frozen(self, release: Release, live: frozenset[str]) -> Find:
         def find(ref: Ref) -> ConfigMap | Secret | None:

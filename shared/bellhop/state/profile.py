@@ -226,6 +226,11 @@ class Profile(AddonPolicy, frozen=True):
         )
 
     @property
+    def is_draft(self) -> bool:
+        """Return whether it is only compared with clusters: it was never stored."""
+        return not self.revision
+
+    @property
     def namespace(self) -> str:
         """Return the namespace of a Profile; no other has one."""
         return self.name.rpartition("/")[0]

@@ -211,4 +211,19 @@ SCENES: dict[str, Scene] = {
         "wait clusterprofile needs-more --for=provisioned --timeout 0s",
         "deregister cluster fleet/nowhere",
     ),
+    "15-promotions": (
+        "apply -f promotion.yaml",
+        work,
+        *("get promotions", "describe promotion agent", "diff promotion agent --stage production"),
+        "diff promotion agent --stage production -o json",
+        *("diff promotion agent --stage staging", "diff promotion agent --stage prod"),
+        *(
+            "diff promotion absent --stage production",
+            "diff promotion agent",
+            "diff base --stage x",
+        ),
+        "approve promotion agent --reason CHG-4711",
+        work,
+        *("get promotions", "diff promotion agent --stage production"),
+    ),
 }

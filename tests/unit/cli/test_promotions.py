@@ -104,7 +104,7 @@ def test_rolls_a_stage_back_and_ends_that(bellhop: Bellhop) -> None:
     end = bellhop("rollback", "promotion", "agent", "--stage", "staging", "--end")
     assert end.stdout == "Stage 'staging' of promotion 'agent' gets release 2 again.\n"
     wrong = bellhop("rollback", "promotion", "agent")
-    assert "--stage goes with `promotion NAME`" in wrong.stderr
+    assert "name the stage of the promotion, by --stage" in wrong.stderr
 
 
 @pytest.mark.usefixtures("agent")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from bellhop.cli import output
 from bellhop.cli.command import Command
-from bellhop.cli.completion import complete_profile
+from bellhop.cli.completion import complete_revised, complete_stage
 from bellhop.cli.options import (
     TABLE,
     applyset_options,
@@ -20,7 +21,14 @@ from bellhop.cli.options import (
     refuse_prune_without_set,
 )
 from bellhop.cli.output import say
-from bellhop.cli.queries import PROFILES, TRIGGER, join_kind, resolve_profile_or_trigger
+from bellhop.cli.queries import (
+    PROFILES,
+    PROMOTION,
+    TRIGGER,
+    check_stage,
+    join_kind,
+    resolve_profile_or_trigger,
+)
 from bellhop.cli.selection import cluster_option, find_cluster
 from bellhop.cli.session import open_installation
 from bellhop.errors import CloudDeniedError, InvalidError, PermanentError
@@ -28,7 +36,9 @@ from bellhop.errors import CloudDeniedError, InvalidError, PermanentError
 if TYPE_CHECKING:
     from bellhop.diagnosis.names import ProfileNames
     from bellhop.installation import Installation
-    from bellhop.operations.previews import PreviewedChange, UnknownChange
+    from bellhop.operations.previews import Begin, PreviewedChange, UnknownChange
+
+    Previews = Iterator[PreviewedChange | UnknownChange]
 
 DIFFERS = 1
 """The exit code where anything would change, as kubectl has it; of an error it is 2."""
@@ -44,17 +54,26 @@ _NOTHING = "Nothing would change."
     cls=Command,
     usage=(
         "PROFILE... [--cluster [NAMESPACE/]NAME] [--live] [OPTIONS]",
+        "promotion NAME --stage STAGE [--cluster [NAMESPACE/]NAME] [--live] [OPTIONS]",
         "-f FILE|DIR|- [--applyset NAME [--prune [--allow-empty]]] [OPTIONS]",
     ),
     examples=(
         "bellhop diff web",
         "bellhop diff web --live",
         "bellhop diff web --cluster prod/eu-1 -o json",
+        "bellhop diff promotion agent --stage production",
         "bellhop diff -f fleet/ -R --applyset fleet --prune",
     ),
 )
-@click.argument("profiles", nargs=-1, metavar="[PROFILE]…", shell_complete=complete_profile)
+@click.argument("profiles", nargs=-1, metavar="[PROFILE]…", shell_complete=complete_revised)
 @cluster_option
+@click.option(
+    "--stage",
+    metavar="STAGE",
+    default="",
+    help="Stage of a promotion.",
+    shell_complete=complete_stage,
+)
 @click.option(
     "--live",
     is_flag=True,
@@ -67,6 +86,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     profiles: tuple[str, ...],
     namespace: str,
     cluster: str,
+    stage: str,
     paths: Sequence[str],
     applyset: str | None,
     form: str,
@@ -86,6 +106,9 @@ def command(  # noqa: PLR0913 - one parameter an option
     or KIND NAME, as in `rolerequest NAME`. The name of a trigger means all profiles that it
     generated.
 
+    Of a promotion these are the changes by the release that the stage gets next, with the contents
+    that it has frozen; the first line says which release this is, and where it is now.
+
     With -f, show what `bellhop apply` with the same options would change of what is stored, as
     `diff -u` does. The exit code is 0 if nothing differs, 1 if something does, and 2 or more for an
     error.
@@ -96,10 +119,14 @@ def command(  # noqa: PLR0913 - one parameter an option
     if not paths:
         if recursive or applyset is not None:
             raise click.UsageError("--recursive and --applyset belong to -f")
+        promotion = _read_promotion(profiles, stage)
         with _refuse_as_invalid():
-            code = _diff_profiles(profiles, namespace, cluster, form, live=live)
+            if promotion:
+                code = _diff_promotion(promotion, stage, namespace, cluster, form, live=live)
+            else:
+                code = _diff_profiles(profiles, namespace, cluster, form, live=live)
         raise click.exceptions.Exit(code)
-    if namespace or cluster or live:
+    if namespace or cluster or live or stage:
         raise click.UsageError("-f compares manifests with what is stored, in no cluster")
     with _refuse_as_invalid():
         differs = _diff_files(
@@ -152,30 +179,75 @@ def _diff_files(
     return bool(found)
 
 
+def _read_promotion(words: Sequence[str], stage: str) -> str:
+    """Return the promotion that is named together with a stage; empty if profiles are named."""
+    found = join_kind(words, (PROMOTION,))
+    names = [each.partition("/")[2] for each in found if each.startswith(f"{PROMOTION}/")]
+    check_stage(is_promotion=bool(names), stage=stage)
+    if names and len(found) > 1:
+        raise click.UsageError("name one promotion: each has stages of its own")
+    return names[0] if names else ""
+
+
 def _diff_profiles(
     words: tuple[str, ...], namespace: str, cluster: str, form: str, *, live: bool
 ) -> int:
     """Print the changes that profiles would make in their clusters; return the exit code."""
+    from bellhop.operations.previews import preview_now
+
+    here = open_installation()
+    key = find_cluster(here, cluster, namespace)
+
+    def preview(begin: Begin) -> Previews:
+        for name in _resolve_profiles(here, words, cluster=key):
+            yield from preview_now(here, name, key, begin, live=live)
+
+    return _print_changes(here, preview, form)
+
+
+def _diff_promotion(
+    name: str, stage: str, namespace: str, cluster: str, form: str, *, live: bool
+) -> int:
+    """Print the changes that the next release of a stage would make; return the exit code."""
+    from bellhop.operations.release_previews import find_next_release, preview_release
+
+    here = open_installation()
+    key = find_cluster(here, cluster, namespace)
+    found = find_next_release(here, name, stage)
+    if found is None:
+        say(
+            f"Nothing waits for stage '{stage}' of promotion '{name}': there is no newer release"
+            " that may go there.",
+            err=True,
+        )
+        return 0
+    empty = "" if found.clusters else ", which has no clusters"
+    place = f"stage '{stage}' of promotion '{name}'{empty}"
+    say(f"Release {found.number}, {found.place}, comes next to {place}.", err=form != TABLE)
+    preview = partial(preview_release, here, name, stage, found.number, key, live=live)
+    return _print_changes(here, preview, form)
+
+
+def _print_changes(here: Installation, preview: Callable[[Begin], Previews], form: str) -> int:
+    """Print changes, and return the exit code; clusters that cannot be called are an error."""
     from bellhop.cli import diffs
     from bellhop.cli.printer import Progress
     from bellhop.diagnosis.names import ProfileNames
-    from bellhop.operations import previews as previewing
+    from bellhop.operations.previews import UnknownChange
 
-    here = open_installation()
-    key, titled = find_cluster(here, cluster, namespace), ProfileNames(here)
+    titled = ProfileNames(here)
     unknown: list[UnknownChange] = []
     seen: Counter[str] = Counter()
 
     def changes() -> Iterator[PreviewedChange]:
         with Progress() as progress:
-            for name in _resolve_profiles(here, words, cluster=key):
-                for each in previewing.preview_now(here, name, key, progress.ask, live=live):
-                    progress.clear()
-                    if isinstance(each, previewing.UnknownChange):
-                        unknown.append(each)
-                        continue
-                    seen[diffs.classify_change(each.change)] += 1
-                    yield each
+            for each in preview(progress.ask):
+                progress.clear()
+                if isinstance(each, UnknownChange):
+                    unknown.append(each)
+                    continue
+                seen[diffs.classify_change(each.change)] += 1
+                yield each
 
     if form == TABLE:
         for line in diffs.format_previews(changes(), titled):

@@ -12,7 +12,12 @@ from bellhop.cli.command import Command
 from bellhop.cli.completion import complete_stage
 from bellhop.cli.output import Column, Row, format_time, say
 from bellhop.cli.printer import Printer, printer_options
-from bellhop.cli.queries import PROMOTION, profile_argument, resolve_profile_or_trigger
+from bellhop.cli.queries import (
+    PROMOTION,
+    check_stage,
+    profile_argument,
+    resolve_profile_or_trigger,
+)
 from bellhop.cli.session import open_installation
 from bellhop.errors import PermanentError
 
@@ -72,8 +77,7 @@ def command(profile: str, number: int | None, stage: str, *, undo: bool) -> None
         raise click.UsageError("say --to or --end, not both")
     here = session.open_installation()
     kind, _, promotion = profile.partition("/")
-    if (kind == PROMOTION) != bool(stage):
-        raise click.UsageError("--stage goes with `promotion NAME`, and that with --stage")
+    check_stage(is_promotion=kind == PROMOTION, stage=stage)
     if stage:
         _roll_stage(here, promotion, stage, number or 0, undo=undo)
         session.warn_unless_served(here)
