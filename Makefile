@@ -152,7 +152,7 @@ golden: install ## Make the golden files again with real Go, real Lua and kubect
 lock: install ## Lock the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q pyproject.toml --extra aws --extra cel --extra gcp --extra nats --group dev --universal \
 	  --generate-hashes --no-annotate --no-header --python-version 3.11 -o requirements.lock --upgrade
-	$(BIN)/uv pip compile -q pyproject.toml --constraint requirements.lock --generate-hashes --no-annotate \
+	$(BIN)/uv pip compile -q pyproject.toml --extra aws --extra gcp --constraint requirements.lock --generate-hashes --no-annotate \
 	  --custom-compile-command "make lock" --python-version 3.11 --python-platform linux -o infra/serve/requirements.txt
 
 clean: ## Remove what was built here; the control plane and the oracle stay in their cache
