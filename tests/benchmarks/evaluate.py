@@ -257,7 +257,7 @@ def change(fleet: Fleet, number: int, v: str) -> None:
     now = fleet.clock.now()
     fleet.records.observations.put(observe(HERE, manifest, now))
     key = str(ObjectKey.of(manifest))
-    fleet.publisher.publish([Evaluate(HERE, key, rang=now.isoformat())])
+    fleet.publisher.publish([Evaluate(HERE, key, event_at=now.isoformat())])
 
 
 def event(fleet: Fleet) -> Callable[[], list[float]]:

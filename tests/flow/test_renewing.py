@@ -73,7 +73,7 @@ class Writer:
             self.written.append(name)
 
 
-def rang(flow: Flow) -> set[str]:
+def changed(flow: Flow) -> set[str]:
     """Return the names of the objects in the event log that a webhook sent."""
     records = flow.stand.records()
     lines = timeline.read_since(records, datetime.now(UTC) - timedelta(hours=1))
@@ -158,4 +158,4 @@ def test_every_write_sends_an_event_while_a_registration_is_renewed(
         assert wired_path(flow) != old_path
         again.reach(20)
 
-    eventually("all are there", lambda: set(again.written) <= rang(flow))
+    eventually("all are there", lambda: set(again.written) <= changed(flow))

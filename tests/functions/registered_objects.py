@@ -63,11 +63,11 @@ def registers_by_an_object(post: Post, *, by_hand: bool = False) -> None:
         for manifest in make_cluster(name, SILENT):
             stored = someone.apply(manifest)
         uid = stored["metadata"]["uid"]
-        post.work(ReadBack(SOUTH, str(key), uid, 0, rang=datetime.now(UTC).isoformat()))
+        post.work(ReadBack(SOUTH, str(key), uid, 0, event_at=datetime.now(UTC).isoformat()))
         registered = post.here.records.clusters.get(place)
         someone.delete(key)
         _notice_deletion(post, name)
-        post.work(ReadBack(SOUTH, str(key), uid, 0, rang=datetime.now(UTC).isoformat()))
+        post.work(ReadBack(SOUTH, str(key), uid, 0, event_at=datetime.now(UTC).isoformat()))
 
     assert registered
     assert post.here.records.clusters.get(place) is None

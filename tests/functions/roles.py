@@ -59,7 +59,7 @@ _TICK = 3
 
 _PATIENCE_SECONDS = 240.0
 
-RANG = "2026-11-22T00:00:00+00:00"
+EVENT_AT = "2026-11-22T00:00:00+00:00"
 SPUN = "function evaluate() for i = 1, 3e7 do end return {matching = true} end"
 ALL = "function evaluate() return {resources = resources} end"
 TENANT = (
@@ -123,7 +123,7 @@ class Site(RoleSite):
         self.user.apply(RULES)
         self._numbers = itertools.count(1)
         others = Lambda(self.account)
-        evaluate = Evaluate(WEST, str(self.observed(WEST)), rang=RANG)
+        evaluate = Evaluate(WEST, str(self.observed(WEST)), event_at=EVENT_AT)
         self.here.publisher.publish([evaluate])
         assert others.feed(evaluate.inbox, others.handlers["evaluate"]) == []
 
@@ -301,7 +301,7 @@ class Post:
     def matching(self, words: str = "") -> ObjectKey:
         """Keep a Service that has matched."""
         key = self.site.observed(EAST, words)
-        self.work(Evaluate(EAST, str(key), rang=RANG), by=self.others())
+        self.work(Evaluate(EAST, str(key), event_at=EVENT_AT), by=self.others())
         return key
 
 

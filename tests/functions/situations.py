@@ -57,7 +57,7 @@ from tests.fakes.fleet import cloud_event, service
 from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
 from tests.functions.lab import FEEDS, Context, event, records
 from tests.functions.registered_objects import registers_by_an_object
-from tests.functions.roles import EAST, EKS, FAR_EKS, NORTH, RANG, SOUTH, WEST, Post, noise
+from tests.functions.roles import EAST, EKS, EVENT_AT, FAR_EKS, NORTH, SOUTH, WEST, Post, noise
 from tests.lab.lambdas import ACCOUNT
 from tests.lab.moto import REGION, pass_time
 
@@ -426,7 +426,7 @@ def _gate(post: Post, **changes: Any) -> Iterator[None]:
 
 def evaluates(post: Post, key: ObjectKey, tells: str = "deploy") -> None:
     """Evaluate an object, of which something follows."""
-    assert post.work(Evaluate(EAST, str(key), rang=RANG), tells)
+    assert post.work(Evaluate(EAST, str(key), event_at=EVENT_AT), tells)
 
 
 def finds_a_match(post: Post) -> None:
@@ -472,7 +472,7 @@ def says_that_something_is_not_well(post: Post) -> None:
     records.health.put(EAST, replace(kept.value, judgement=evaluated), expect=kept.token)
     records.selections.delete(EAST, source)
 
-    assert post.work(Aggregate(EAST, source, rang=RANG), "probe")
+    assert post.work(Aggregate(EAST, source, event_at=EVENT_AT), "probe")
 
 
 def buries(post: Post, key: ObjectKey) -> None:
@@ -511,7 +511,7 @@ def withdraws_a_profile(post: Post) -> None:
         post.work(message, by=others)
     assert _there(post, key)
     buries(post, key)
-    post.work(Evaluate(EAST, str(key), rang=RANG), by=others)
+    post.work(Evaluate(EAST, str(key), event_at=EVENT_AT), by=others)
     for message in steps:
         post.work(message)
 
@@ -528,12 +528,12 @@ def applies_a_large_profile(post: Post) -> None:
     assert _there(post, key)
 
 
-def ends_a_cloud_event(post: Post, rang: str, tells: str) -> None:
+def ends_a_cloud_event(post: Post, event_at: str, tells: str) -> None:
     """It is to be evaluated once more, as if an event or a resync had found it."""
     key = post.site.record_cloud_event()
-    post.work(Evaluate(EAST, str(key), rang=RANG), by=post.others())
+    post.work(Evaluate(EAST, str(key), event_at=EVENT_AT), by=post.others())
 
-    assert post.work(Instantiate("over", EAST, str(key), rang=rang), tells)
+    assert post.work(Instantiate("over", EAST, str(key), event_at=event_at), tells)
 
 
 def watches_its_objects(post: Post, of: str = "") -> None:
@@ -627,7 +627,7 @@ def gives_way(post: Post) -> None:
     assert kept
     owners.put(EAST, object_key, replace(kept.value, tell=(_place(key),)), expect=kept.token)
     buries(post, key)
-    post.work(Evaluate(EAST, str(key), rang=RANG), by=others)
+    post.work(Evaluate(EAST, str(key), event_at=EVENT_AT), by=others)
     post.work(_instantiate(key), by=others)
 
     assert post.work(_apply(key, CHARTS), "apply")
@@ -663,7 +663,9 @@ def confirms_a_hint(post: Post) -> None:
     del web["status"]
     stored = post.site.someone.create(web)
     uid = stored["metadata"]["uid"]
-    hint = ReadBack(SOUTH, str(ObjectKey.of(stored)), uid, 1, rang=datetime.now(UTC).isoformat())
+    hint = ReadBack(
+        SOUTH, str(ObjectKey.of(stored)), uid, 1, event_at=datetime.now(UTC).isoformat()
+    )
 
     assert post.work(hint, "evaluate")
 
@@ -841,8 +843,8 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         makes_a_profile,
         applies_a_profile,
         withdraws_a_profile,
-        partial(ends_a_cloud_event, rang=RANG, tells="evaluate"),
-        partial(ends_a_cloud_event, rang="", tells="review"),
+        partial(ends_a_cloud_event, event_at=EVENT_AT, tells="evaluate"),
+        partial(ends_a_cloud_event, event_at="", tells="review"),
         watches_its_objects,
         applies_a_large_profile,
         passes_a_chart_on,

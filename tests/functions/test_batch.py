@@ -242,7 +242,7 @@ def test_inboxes_of_one_function_are_distinguished(stand: Stand) -> None:
             raise TemporaryError("it may pass", delay=timedelta(0))
 
     handler = Batch(lambda _: Busy(), lambda: stand.here)
-    stand.here.publisher.publish([Evaluate("fleet/east", "v1/Service/a/b", rang="2026")])
+    stand.here.publisher.publish([Evaluate("fleet/east", "v1/Service/a/b", event_at="2026")])
     stand.here.publisher.publish([Evaluate("fleet/east", "v1/Service/a/b")])
     for inbox in ("evaluate", "review", "evaluate"):
         assert stand.functions.feed(inbox, handler) == []

@@ -42,7 +42,7 @@ ANY = b""
 LEASE = b"inventory/"
 """In the write by which deploy takes its lease, when the profile is re-created and published."""
 
-EVALUATE = Evaluate(SOURCE, str(WEB), rang="2026-11-20T08:00:00+00:00")
+EVALUATE = Evaluate(SOURCE, str(WEB), event_at="2026-11-20T08:00:00+00:00")
 
 
 @pytest.fixture

@@ -28,9 +28,9 @@ MESSAGES = {
     if isinstance(each, type) and issubclass(each, Envelope) and each is not Envelope
 }
 NEVER = {
-    ("ingest", "review"): "what it takes rang",
+    ("ingest", "review"): "an event that it takes is sent",
     ("charts", "deploy"): "it reads names that triggers chose, and gives none up",
-    ("schedule", "evaluate"): "no timer rang",
+    ("schedule", "evaluate"): "no timer is due",
 }
 """What a stage's imports could publish, and the stage does not, with why."""
 

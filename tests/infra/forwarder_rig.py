@@ -364,7 +364,7 @@ class Rig:
             if self.metric("hints_total") > hints:
                 break
             time.sleep(0.01)
-        eventually("what rang was sent", lambda: self.metric("spooled") == 0)
+        eventually("all events are sent", lambda: self.metric("spooled") == 0)
         self.inbox.items.clear()
         self.inbox.times.clear()
         self.inbox.batches.clear()

@@ -313,7 +313,7 @@ def test_asks_for_a_resync_when_it_restarts(rig: Rig) -> None:
     """Changes while nobody was there are found because a restarted forwarder asks for a resync."""
     eventually("it asked at its start", lambda: rig.inbox.asked == [HTTPStatus.OK])
     rig.kill()
-    rig.api.create("rang-in-vain")
+    rig.api.create("sent-in-vain")
     rig.start()
 
     eventually("it asked again", lambda: rig.inbox.asked == [HTTPStatus.OK, HTTPStatus.OK])

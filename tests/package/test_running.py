@@ -124,7 +124,7 @@ def test_evaluate_runs_cel_where_its_layer_is(
     records, key = user.here.records, ObjectKey.of(web)
     now = records.clock.now()
     records.observations.put(observe("fleet/east", web, now))
-    user.here.publisher.publish([Evaluate("fleet/east", str(key), rang=now.isoformat())])
+    user.here.publisher.publish([Evaluate("fleet/east", str(key), event_at=now.isoformat())])
     layers = {"evaluate": [cel_layer] if layered else []}
     functions = Zipped(account, lambdas, {"evaluate": packages["evaluate"]}, layers)
 

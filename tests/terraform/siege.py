@@ -201,8 +201,8 @@ class Siege:
         there = self.there()
         absent = sorted(name for name in self._names if f"for-{name}" not in there)
         return (
-            f"all is done: {waiting} wait, {self.dead()} were given up; absent are {absent}, of"
-            f" which nobody rang for {[name for name in absent if not self._heard(name)]}; for all"
+            f"all is done: {waiting} wait, {self.dead()} were given up; absent are {absent}, and"
+            f" without an event {[name for name in absent if not self._heard(name)]}; for all"
             f" there is {there.get('all', {}).get('data')}; handed over last: {batches}; reported:"
             f" {self.cloud.words()}"
         )
@@ -211,8 +211,8 @@ class Siege:
         key = ObjectKey(SERVICES, "default", name)
         return self.here().records.observations.head("fleet/source", key)
 
-    def rang(self, *names: str) -> None:
-        """Wait until it is known of Services, and nobody has looked at it."""
+    def await_events(self, *names: str) -> None:
+        """Wait until Services have been observed, and nobody has evaluated them."""
         self._wait(lambda: all(map(self._heard, names)))
         self._wait(lambda: self.waiting("evaluate") >= len(names))
 

@@ -291,7 +291,7 @@ class TestSiege:
         """Of a batch only what failed is published again, and dead-lettered in the end."""
         names = ("sound-1", "poison", "sound-2")
         siege.create(*names)
-        siege.rang(*names)
+        siege.await_events(*names)
         heal = siege.spoil("poison")
         batches = siege.pump(lambda: siege.dead() and siege.quiet())
         assert {"for-sound-1", "for-sound-2"} <= siege.there().keys()
@@ -344,7 +344,7 @@ class TestSiege:
         """
         functions = siege.cloud.client("lambda")
         siege.create("crowded-1")
-        siege.rang("crowded-1")
+        siege.await_events("crowded-1")
         for stage in siege.cloud.bellhop["log_groups"]:
             functions.put_function_concurrency(
                 FunctionName=siege.function(stage), ReservedConcurrentExecutions=0
@@ -389,7 +389,7 @@ class TestSiege:
         """
         before = siege.cloud.versions()
         siege.create("waits-1", "waits-2")
-        siege.rang("waits-1", "waits-2")
+        siege.await_events("waits-1", "waits-2")
         make_newer(stack.root, dist)
         with siege.cloud.running(pollers=2), ThreadPoolExecutor(1) as threads:
             applied = threads.submit(stack.run, "apply", "-auto-approve")

@@ -117,7 +117,7 @@ class StatusWriter:
             name = drift_timer(context.cluster.key, context.profile.name, str(each.key))
             timer = self._records.timers.get(name)
             if timer is None or timer.value.at <= self._records.clock.now():
-                again = replace(context.message, touched=str(each.key), trace="", rang="")
+                again = replace(context.message, touched=str(each.key), trace="", event_at="")
                 self._records.timers.set(name, each.at, again.message().body)
         message = "; ".join(format_contest(each) for each in context.verdict.contests)
         old = context.status.value if context.status else None
@@ -237,7 +237,7 @@ class StatusWriter:
         return True
 
     def _set_retry(self, context: ReconcileContext, at: datetime) -> None:
-        body = replace(context.message, trace="", rang="").message().body
+        body = replace(context.message, trace="", event_at="").message().body
         self._records.timers.set(retry_timer(context.cluster.key, context.profile.name), at, body)
 
     def record_removal(

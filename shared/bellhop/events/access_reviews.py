@@ -128,7 +128,7 @@ class AccessReviewer:
             self.owe(message, str(error))
             return
         if message.object:
-            again = Evaluate(cluster, message.object, message.trace, message.rang, asked=True)
+            again = Evaluate(cluster, message.object, message.trace, message.event_at, asked=True)
             self._publisher.publish([again])
 
     @until_written("note what '{message.account}' may see")

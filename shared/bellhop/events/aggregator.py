@@ -381,7 +381,7 @@ class Aggregator:
             one = catalog.triggers[name].one_for_event and changed is not None
             for key in (changed or ()) if one else ("",):
                 yield Instantiate(
-                    name, message.cluster, key, trace=message.trace, rang=message.rang
+                    name, message.cluster, key, trace=message.trace, event_at=message.event_at
                 )
 
 

@@ -306,14 +306,14 @@ def _content_of(match: Match) -> tuple[bool, str, str, bool]:
 
 def _cause(result: Result, kept: Stored[Match] | None, message: Message) -> Cause:
     """Say what ends a match: an object that is as it was has a source that is not."""
-    if message.rang:
+    if message.event_at:
         return "rings"
     same = kept and result.candidate and result.digest == kept.value.digest
     return "declaration" if same else "sweep"
 
 
 def _origin_of(message: Message) -> tuple[str, str]:
-    return message.trace, message.rang
+    return message.trace, message.event_at
 
 
 def _is_reported(match: Match, old: Match) -> bool:

@@ -176,7 +176,7 @@ def follow_up(catalog: Catalog, match: Match, origin: Origin) -> list[Envelope]:
     cluster, source = match.cluster, catalog.sources.get(match.source)
     if source and source.aggregation:
         # Its report depends on all objects that match.
-        return [Aggregate(cluster, source.name, origin.trace, origin.rang)]
+        return [Aggregate(cluster, source.name, origin.trace, origin.event_at)]
     triggers = catalog.triggers_on(cluster, match.source)
     if not triggers and classifier_of(match.source):
         return [UpdateLabels(cluster)]
@@ -186,7 +186,7 @@ def follow_up(catalog: Catalog, match: Match, origin: Origin) -> list[Envelope]:
             cluster,
             str(match.key) if catalog.triggers[name].one_for_event else "",
             trace=origin.trace,
-            rang=origin.rang,
+            event_at=origin.event_at,
         )
         for name in triggers
     ]

@@ -156,7 +156,7 @@ class Batches:
             return False
         place = origin.cluster, str(key)
         creates = bool(uid) and not before
-        hint = ReadBack(*place, uid, before, trace=trace(), rang=event_at, creates=creates)
+        hint = ReadBack(*place, uid, before, trace=trace(), event_at=event_at, creates=creates)
         changes.append(Change(hint))
         return True
 
@@ -178,7 +178,7 @@ class Batches:
         changes.extend(self._recorder.concern(cluster, seen.key, event_at, kinds))
         if kinds.are_configured(seen.key):
             # Sources select the kind, too, or they did until now.
-            hint = ReadBack(cluster, str(seen.key), "", 0, trace=trace(), rang="")
+            hint = ReadBack(cluster, str(seen.key), "", 0, trace=trace(), event_at="")
             changes.append(Change(hint))
         return asked or kinds.are_owned(seen.key) or kinds.are_read(seen.key)
 

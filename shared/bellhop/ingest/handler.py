@@ -313,7 +313,7 @@ class Ingest:
             for each in observations:
                 changes.extend(self._recorder.concern(cluster, each.key, noticed_at, kinds))
         hints += [
-            ReadBack(cluster, str(each.key), "", 0, trace=trace(), rang="")
+            ReadBack(cluster, str(each.key), "", 0, trace=trace(), event_at="")
             for each in observations
             if kinds.are_configured(each.key)
         ]
@@ -339,7 +339,7 @@ class Ingest:
             before=hint.before,
             drift=not hint.own and (kinds.are_owned(hint.key) or kinds.are_read(hint.key)),
             trace=trace(),
-            rang=self._records.clock.now().isoformat(),
+            event_at=self._records.clock.now().isoformat(),
             creates=hint.creates,
         )
 

@@ -87,7 +87,9 @@ class HintReader:
         seen = observe(hint.cluster, there, self._records.clock.now()) if there else None
         if _is_pending(hint, seen):
             self._wait(hint, self._records.clock.now())
-        self._publisher.publish(replace(each, trace=hint.trace, rang=hint.rang) for each in found)
+        self._publisher.publish(
+            replace(each, trace=hint.trace, event_at=hint.event_at) for each in found
+        )
 
     def _read_back(self, kube: Kube, key: ObjectKey, hint: ReadBack) -> None:
         now = self._records.clock.now()
@@ -124,7 +126,7 @@ class HintReader:
         Raises:
             TemporaryError: it is not long since the hint came.
         """
-        age = now - datetime.fromisoformat(hint.rang) if hint.rang else _SETTLED
+        age = now - datetime.fromisoformat(hint.event_at) if hint.event_at else _SETTLED
         # A clock that was set back meanwhile says nothing of how long it has been.
         if abs(age) < _SETTLED:
             raise TemporaryError(
@@ -135,7 +137,7 @@ class HintReader:
     def _store(self, seen: Observation, asked: str, hint: ReadBack) -> None:
         if not self._records.observations.put(seen, asked=asked):
             return
-        message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
+        message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.event_at)
         self._publisher.publish([message])
         note = Note("gone" if seen.gone else "rang")
         write(self._records, message, seen.cluster, str(seen.key), note)

@@ -68,7 +68,7 @@ class Recorder:
             note = Note("gone" if observation.gone else "rang")
             yield Change(Evaluate(*place, trace(), event_at), note)
         elif self._contradicts(observation):
-            yield Change(ReadBack(*place, observation.uid, 0, rang=event_at))
+            yield Change(ReadBack(*place, observation.uid, 0, event_at=event_at))
 
     def concern(
         self, cluster: str, key: ObjectKey, event_at: str, kinds: RelevantKinds
@@ -84,7 +84,7 @@ class Recorder:
         for each in list_affected(
             self._records, cluster, key.identity, held=held, followed=followed
         ):
-            yield Change(replace(each, trace=trace(), rang=event_at))
+            yield Change(replace(each, trace=trace(), event_at=event_at))
 
     def _contradicts(self, seen: Observation) -> bool:
         """Return whether a sender saw an object alive, no earlier than it is recorded as deleted.

@@ -68,5 +68,5 @@ class CloudEventDeletion:
         now = self._records.clock.now()
         tomb = bury(event.cluster, event.key, event.uid, event.resource_version, now)
         if self._records.observations.put(tomb, asked=token):
-            follow = Evaluate(event.cluster, str(event.key), message.trace, message.rang)
+            follow = Evaluate(event.cluster, str(event.key), message.trace, message.event_at)
             self._publisher.publish([follow])

@@ -337,7 +337,7 @@ def _applications(old: Profile | None, profile: Profile, message: Origin) -> Ite
             profile.name,
             destination,
             trace=message.trace,
-            rang=message.rang,
+            event_at=message.event_at,
             of=CHARTS if (before or charts) and destination not in stay else "",
         )
         for destination in (*profile.destinations, *profile.leaving)

@@ -12,14 +12,17 @@ from bellhop.ports.queue import GROUP_LIMIT, Message
 FIRST = 1
 """The schema of a message that says none."""
 
-_UNLIKE = ("trace", "rang")
+_UNLIKE = ("trace", "event_at")
 """Fields in which two messages may differ and still ask for the same work."""
+
+_SENT_AS = {"event_at": "rang"}
+"""Fields that messages in flight have under another name."""
 
 _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
 
 
-class Envelope(Struct, frozen=True, omit_defaults=True):
+class Envelope(Struct, frozen=True, omit_defaults=True, rename=_SENT_AS):
     """A message between stages: its inbox, its two keys, and a body that reads back.
 
     Messages of one group, the ordering key, had better be handled one after the other. Its share is

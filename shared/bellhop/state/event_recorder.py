@@ -28,7 +28,7 @@ class Origin(Protocol):
         ...
 
     @property
-    def rang(self) -> str:
+    def event_at(self) -> str:
         """When the cluster noticed, in ISO 8601; empty where no event was the cause."""
         ...
 
@@ -37,7 +37,7 @@ class Nobody(Struct, frozen=True):
     """The origin of work that no event caused: a resync, an applied manifest."""
 
     trace: str = ""
-    rang: str = ""
+    event_at: str = ""
 
 
 @dataclass
@@ -78,8 +78,8 @@ def write(
     """Write a line; where the time of the event is known, the line says how long ago it was."""
     now = records.clock.now()
     context = dict(note.context)
-    if origin.rang:
-        since = now - datetime.fromisoformat(origin.rang)
+    if origin.event_at:
+        since = now - datetime.fromisoformat(origin.event_at)
         context["since_ring_ms"] = round(since.total_seconds() * 1000, 1)
     records.ledger.note(
         Entry(

@@ -52,7 +52,7 @@ _EVENTS = "!"
 class Evaluate(Envelope, frozen=True):
     """Evaluate the sources for the newest observation of an object.
 
-    `rang` is the time of the event in the cluster, in ISO 8601, for the total in the event log.
+    `event_at` is the time of the event in the cluster, in ISO 8601, for the total in the event log.
     With a `source` only that one is evaluated, and its script gets all its time. One that was
     `asked` for follows an access review of the cluster.
     """
@@ -62,7 +62,7 @@ class Evaluate(Envelope, frozen=True):
     cluster: str
     object: str
     trace: str = ""
-    rang: str = ""
+    event_at: str = ""
     source: str = ""
     asked: bool = False
 
@@ -71,7 +71,7 @@ class Evaluate(Envelope, frozen=True):
         """Events come before objects that a resync found; slow scripts delay neither."""
         if self.source:
             return "patient"
-        return self.usual if self.rang else "review"
+        return self.usual if self.event_at else "review"
 
     @property
     def group(self) -> str:
@@ -95,7 +95,7 @@ class Aggregate(Envelope, frozen=True):
     cluster: str
     source: str
     trace: str = ""
-    rang: str = ""
+    event_at: str = ""
 
 
 class CheckDeletionGuard(Envelope, frozen=True):
@@ -118,12 +118,12 @@ class Instantiate(Envelope, frozen=True):
     cluster: str
     object: str = ""
     trace: str = ""
-    rang: str = ""
+    event_at: str = ""
 
     @property
     def share(self) -> str:
         """The cluster of the event, or its CloudEvents."""
-        return _after_events(_sender(self.cluster, self.object), self.rang)
+        return _after_events(_sender(self.cluster, self.object), self.event_at)
 
 
 class Resolve(Envelope, frozen=True):
@@ -135,7 +135,7 @@ class Resolve(Envelope, frozen=True):
     fairness: ClassVar[str] = "profiles"
     profile: str
     trace: str = ""
-    rang: str = ""
+    event_at: str = ""
 
 
 class Promote(Envelope, frozen=True):
@@ -167,7 +167,7 @@ class Apply(Envelope, frozen=True):
     contested: str = ""
     touched: str = ""
     trace: str = ""
-    rang: str = ""
+    event_at: str = ""
     of: str = ""
 
     @property
@@ -178,7 +178,7 @@ class Apply(Envelope, frozen=True):
     @property
     def share(self) -> str:
         """The cluster that is called, for the one of the event."""
-        return _after_events(f"{self.destination}<{self.cluster}", self.rang)
+        return _after_events(f"{self.destination}<{self.cluster}", self.event_at)
 
 
 class Resync(Envelope, frozen=True):
@@ -232,7 +232,7 @@ class ReadBack(Envelope, frozen=True):
     before: int
     drift: bool = False
     trace: str = ""
-    rang: str = ""
+    event_at: str = ""
     creates: bool = False
 
 
@@ -251,12 +251,12 @@ class ReviewAccess(Envelope, frozen=True):
     namespace: str = ""
     object: str = ""
     trace: str = ""
-    rang: str = ""
+    event_at: str = ""
 
     @property
     def share(self) -> str:
         """The cluster that is called."""
-        return _after_events(self.cluster, self.rang)
+        return _after_events(self.cluster, self.event_at)
 
 
 class UpdateLabels(Envelope, frozen=True):

@@ -358,8 +358,8 @@ def test_an_event_shows_a_tenant_no_more_than_its_permissions(fleet: Fleet, east
 
 def hint(fleet: Fleet, uid: str = "", before: int = 0) -> None:
     """Have an API server send ingest a dry-run call of a write that is not stored yet."""
-    rang = fleet.clock.now().isoformat()
-    message = ReadBack(MANAGEMENT, str(READ), uid=uid, before=before, drift=True, rang=rang)
+    event_at = fleet.clock.now().isoformat()
+    message = ReadBack(MANAGEMENT, str(READ), uid=uid, before=before, drift=True, event_at=event_at)
     fleet.publisher.publish([message])
     fleet.pump()
 

@@ -417,9 +417,15 @@ def test_subscribes_to_the_kinds_of_sources(fleet: Fleet) -> None:
 def confirm(
     fleet: Fleet, uid: str, before: int, age: timedelta = timedelta(0), *, creates: bool = False
 ) -> None:
-    rang = (fleet.clock.now() - age).isoformat()
+    event_at = (fleet.clock.now() - age).isoformat()
     message = ReadBack(
-        "fleet/east", str(WEB), uid=uid, before=before, trace="t", rang=rang, creates=creates
+        "fleet/east",
+        str(WEB),
+        uid=uid,
+        before=before,
+        trace="t",
+        event_at=event_at,
+        creates=creates,
     )
     fleet.stages["sweep"].handle(message)
     fleet.pump()
@@ -552,14 +558,14 @@ spec:
         {"apiVersion": "autoscaling/v2", "kind": versions[1].kind, "metadata": metadata}
     )
     uid = stored["metadata"]["uid"]
-    rang = ObjectKey(versions[1], "default", "web")
-    hint = ReadBack("fleet/east", str(rang), uid=uid, before=0)
+    changed = ObjectKey(versions[1], "default", "web")
+    hint = ReadBack("fleet/east", str(changed), uid=uid, before=0)
 
     fleet.stages["sweep"].handle(hint)
     fleet.pump()
     assert {each.key.gvk for each in fleet.records.matches.of("fleet/east")} == {*versions}
 
-    kube.drop(*rang)
+    kube.drop(*changed)
     fleet.stages["sweep"].handle(hint)
     fleet.pump()
     assert list(fleet.records.matches.of("fleet/east")) == []

@@ -79,7 +79,7 @@ def test_who_runs_scripts_that_take_long_rests(tmp_path: Path) -> None:
     workers.start()
     try:
         eventually("it has begun", lambda: times)
-        publish([Evaluate("a/b", "x", rang="now")])
+        publish([Evaluate("a/b", "x", event_at="now")])
         eventually("the event is set", rings.is_set)
         resting = len(times) == 1
         eventually("it has begun again", lambda: len(times) > 1)
@@ -153,7 +153,8 @@ def test_one_worker_is_left_to_other_clusters(tmp_path: Path) -> None:
 
     def publish(cluster: str, count: int) -> None:
         embedded.installation.publisher.publish(
-            Evaluate(cluster, f"/v1/X/n/{count}-{number}", rang="now") for number in range(count)
+            Evaluate(cluster, f"/v1/X/n/{count}-{number}", event_at="now")
+            for number in range(count)
         )
 
     workers = Workers(embedded, {"evaluate": Stage()}, Log(io.StringIO()))

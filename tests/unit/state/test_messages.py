@@ -66,6 +66,12 @@ def test_comes_back_as_it_was_sent(message: Envelope) -> None:
     assert messages.read(message.message().body) == message
 
 
+def test_the_time_of_an_event_keeps_the_key_of_older_versions() -> None:
+    """A worker of the version before reads it while both run."""
+    body = {"do": "evaluate", "cluster": "a/b", "object": "x", "rang": "now"}
+    assert Evaluate("a/b", "x", event_at="now").message().body == body
+
+
 def test_passes_over_what_a_later_version_adds() -> None:
     """A field nobody here knows does no harm while versions change."""
     assert messages.read({"do": "tidy", "cluster": "a/b", "colour": "red"}) == PurgeCluster("a/b")
@@ -127,12 +133,12 @@ def test_goes_to_an_inbox_of_a_share_that_every_provider_takes(message: Envelope
 
 
 def test_rings_never_wait_behind_sweeps() -> None:
-    """What rang has an inbox or a share of its own; each cluster that is called takes its turn."""
-    rang, swept = Evaluate("a/b", "x", rang="now"), Evaluate("a/b", "x")
-    assert (rang.inbox, swept.inbox) == ("evaluate", "review")
+    """An event has an inbox or a share of its own; each cluster that is called takes its turn."""
+    event, swept = Evaluate("a/b", "x", event_at="now"), Evaluate("a/b", "x")
+    assert (event.inbox, swept.inbox) == ("evaluate", "review")
 
     for kind in (Instantiate("t", "a/b", "x"), Apply("t", "a/b", "p", "a/c")):
-        assert replace(kind, rang="now").share != kind.share
+        assert replace(kind, event_at="now").share != kind.share
     assert Apply("t", "a/b", "p", "a/c").share != Apply("t", "a/b", "p", "a/d").share
     assert Apply("t", "a/b", "p", "a/c").share != Apply("t", "a/z", "p", "a/c").share
 
@@ -141,7 +147,10 @@ def test_objects_never_wait_behind_cloud_events() -> None:
     """A cluster's, of whichever sender, have a share of their own until they are rendered."""
     told = str(ObjectKey(CLOUD_EVENT, "builds", "web"))
     seen = str(ObjectKey(GVK("", "v1", "Service"), "default", "web"))
-    for kind in (Evaluate("a/b", seen, rang="now"), Instantiate("t", "a/b", seen, rang="now")):
+    for kind in (
+        Evaluate("a/b", seen, event_at="now"),
+        Instantiate("t", "a/b", seen, event_at="now"),
+    ):
         of_event = replace(kind, object=told)
 
         assert of_event.share != kind.share

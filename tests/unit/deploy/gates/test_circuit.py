@@ -112,7 +112,7 @@ def test_events_during_an_outage_are_found(fleet: Fleet, east: FakeKube) -> None
     east.put(service("web"))
     east.fail_with(DOWN)
     key = "/v1/Service/default/web"
-    fleet.publisher.publish([ReadBack(EAST, key, "", 0, rang=fleet.clock.now().isoformat())])
+    fleet.publisher.publish([ReadBack(EAST, key, "", 0, event_at=fleet.clock.now().isoformat())])
     fleet.pump()
     assert fleet.queues["confirm"].receive(9, wait=timedelta(0)) == []
     east.fail_with(None)
