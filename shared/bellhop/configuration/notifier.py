@@ -4,6 +4,7 @@
     profile rendered                the profile, its trigger, the report that it was made of
     promotion computed              the promotion
     classifiers, health evaluated   the rules of that cluster and their reports
+    cluster called again            the status of its SveltosCluster
     object of the hub read          its own status, or an Event that says why it is refused
     hub resynced                    all objects; after an outage or a loss, all that is written
 
@@ -29,6 +30,7 @@ from bellhop.state.messages import (
     Apply,
     CheckHealth,
     Instantiate,
+    Probe,
     Promote,
     Publisher,
     ReadBack,
@@ -80,6 +82,7 @@ class StatusNotifier:
             UpdateLabels: _list_of_labels,
             ReadBack: self._list_of_reading,
             Resync: self._list_of_resync,
+            Probe: _list_of_probe,
         }
 
     def follow(self, message: Envelope) -> None:
@@ -91,7 +94,8 @@ class StatusNotifier:
         find = self._changes.get(type(message))
         if find is None:
             return
-        catalog = self._read_catalog() if isinstance(message, Apply) else self._catalogs.latest
+        has_read = not isinstance(message, Apply | Probe)
+        catalog = self._catalogs.latest if has_read else self._read_catalog()
         if not catalog.configuration:
             return
         is_hub = isinstance(message, Resync) and message.cluster == catalog.configuration
@@ -102,7 +106,7 @@ class StatusNotifier:
             self._records.written.note_published(request)
 
     def _read_catalog(self) -> Catalog:
-        """Read the catalog now and then: all handlers but that of `Apply` have just read it."""
+        """Read the catalog now and then: most handlers have just read it."""
         now, latest = self._records.clock.now(), self._catalogs.latest
         if latest.clusters and abs(now - self._read_at) < _FRESH:
             return latest
@@ -120,8 +124,7 @@ class StatusNotifier:
         yield from _list_of_profile(which)
         if message.trigger:
             yield WriteStatus("EventTrigger", "", message.trigger)
-        namespace, _, name = message.destination.partition("/")
-        yield WriteStatus("SveltosCluster", namespace, name)
+        yield _of_cluster(message.destination)
 
     def _list_of_resync(self, catalog: Catalog, message: Resync) -> Iterator[WriteStatus]:
         """Yield all objects of the configuration cluster, since a set has no event of its own."""
@@ -200,6 +203,16 @@ def _list_of_health(catalog: Catalog, message: CheckHealth) -> Iterator[WriteSta
         yield WriteStatus("ClusterHealthCheck", "", check.name)
     for name in catalog.looking_at(message.cluster):
         yield WriteStatus("HealthCheck", "", name, message.cluster)
+
+
+def _list_of_probe(_: Catalog, message: Probe) -> Iterator[WriteStatus]:
+    # A call that fails, of whatever work, is followed by probes until one is answered.
+    yield _of_cluster(message.cluster)
+
+
+def _of_cluster(key: str) -> WriteStatus:
+    namespace, _, name = key.partition("/")
+    return WriteStatus("SveltosCluster", namespace, name)
 
 
 def _list_of_labels(catalog: Catalog, _: UpdateLabels) -> Iterator[WriteStatus]:

@@ -26,6 +26,7 @@ from tests.fakes.manifests import (
 )
 from tests.fakes.mortal import kill_before_publishing
 from tests.unit.configuration.hub import Hub, find_gvk
+from tests.unit.configuration.objects import sveltos_cluster
 from tests.unit.configuration.test_status import truths
 
 SUMMARY = GVK("config.projectsveltos.io", "v1beta1", "ClusterSummary")
@@ -180,3 +181,28 @@ def test_the_status_of_a_cluster_follows_its_reading(hub: Hub) -> None:
 
     notifier.follow(ReadBack("fleet/hub", str(key), "u-1", 0))
     assert published.messages[-1] == WriteStatus("SveltosCluster", "prod", "eu-1")
+
+
+def test_the_status_of_a_cluster_follows_its_connection(hub: Hub) -> None:
+    """A cluster that nothing is deployed to is down, and answers again: its status says so."""
+    fleet, east = hub.fleet, hub.fleet.access.clusters["fleet/east"]
+    hub.kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}})
+    stored = hub.kube.put(sveltos_cluster(namespace="fleet", name="east", finalizers=[]))
+    uid, at = stored["metadata"]["uid"], fleet.clock.now()
+    known = ConfiguredObject(uid, "7", 1, "InForce", in_force=True, at=at)
+    fleet.records.configured.put("SveltosCluster", "fleet", "east", known)
+
+    def read_status() -> tuple[str, bool]:
+        found = hub.kube.get(find_gvk("SveltosCluster"), "fleet", "east")
+        assert found
+        status = found["status"]
+        return status["connectionStatus"], "no route" in status.get("failureMessage", "")
+
+    east.fail_with(UnreachableError("no route"))
+    fleet.resync("fleet/east")
+    fleet.wait(timedelta(seconds=30))
+    assert read_status() == ("Down", True)
+
+    east.fail_with(None)
+    fleet.wait(timedelta(minutes=2), times=3)
+    assert read_status() == ("Healthy", False)
