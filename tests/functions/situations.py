@@ -53,6 +53,7 @@ from bellhop.state.messages import (
     Resync,
     UpdateLabels,
 )
+from bellhop.state.promotion import PromotionState, StageState, make_witness
 from tests.fakes.fleet import cloud_event, service
 from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
 from tests.functions.lab import FEEDS, Context, event, records
@@ -646,6 +647,20 @@ def leaves_the_rest_for_later(post: Post) -> None:
         del environment["BELLHOP_TURN"]
 
 
+def has_a_stage_counted(post: Post) -> None:
+    """A stage of a promotion waits for this cluster only."""
+    records, key = post.here.records, post.matching()
+    post.work(_instantiate(key), by=post.others())
+    kept = records.profiles.get(*_place(key))
+    assert kept
+    rollout = replace(kept.value.rollout, promotion="agent")
+    records.profiles.put(replace(kept.value, rollout=rollout), expect=kept.token)
+    waits = StageState("staging", witness=make_witness(kept.value.name, EAST))
+    records.promotions.put(PromotionState("agent", stages=(waits,)))
+
+    assert post.work(_apply(key, CHARTS), "deploy")
+
+
 # Resync -------------------------------------------------------------------------------------------
 
 
@@ -858,6 +873,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         partial(applies_a_profile, of=CHARTS),
         partial(applies_a_profile, words=noise(LARGE), of=CHARTS),
         gives_way,
+        has_a_stage_counted,
         leaves_the_rest_for_later,
         partial(watches_its_objects, of=CHARTS),
         partial(calls_a_cluster_of_eks, of=CHARTS),

@@ -120,6 +120,8 @@ def test_evaluate_writes_nothing_that_is_deployed(evidence: Evidence) -> None:
         *("payload/profile/t/0/a", "inventory/fleet/east", "owner/fleet/east"),
         *("outcome/fleet/east", "cluster", "gate"),
         *("configured/ClusterProfile", "written/ClusterProfile//a"),
+        *("promotion", "release/a", "payload/release/a/1", "pin/a", "payload/pin/a/1/b"),
+        *("frozen/a", "payload/frozen/a/b"),
     ):
         use_table(post, "get_item", partition)
         for operation in ("put_item", "delete_item"):

@@ -33,9 +33,10 @@ locals {
       secrets   = {}
     }
     }, {
-    # It has deploy's rights to apply a profile, and publishes the rest of its work to itself.
+    # It has deploy's rights to apply a profile, and publishes the rest of its work to itself; deploy
+    # counts the stage of a promotion that has waited for it.
     for each in local.charts : each => {
-      publishes = ["apply", "charts", "sweep"]
+      publishes = ["apply", "charts", "deploy", "sweep"]
       secrets   = { kubeconfig = "read_secrets" }
     }
   })

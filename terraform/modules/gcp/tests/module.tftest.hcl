@@ -253,7 +253,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = [for each in keys(google_pubsub_topic_iam_member.publish) : each if strcontains(each, "charts")] == ["charts-apply", "charts-charts", "charts-sweep", "deploy-charts", "group:operators@example.com-charts", "schedule-charts"]
+    condition     = [for each in keys(google_pubsub_topic_iam_member.publish) : each if strcontains(each, "charts")] == ["charts-apply", "charts-charts", "charts-deploy", "charts-sweep", "deploy-charts", "group:operators@example.com-charts", "schedule-charts"]
     error_message = "Deploy hands charts over, and what is left of them or rested comes again."
   }
 
