@@ -19,6 +19,7 @@ from bellhop.state.heartbeats import WorkerHeartbeat
 from bellhop.state.messages import Resync
 from infra.lab.cluster import Cluster
 from tests.cli.conftest import House, on_aws
+from tests.cli.promotions import DECISIONS, add_promotion
 from tests.cli.test_commands import CHANGING, READING, STDIN, populate, report_waiting
 from tests.functions.lab import Account
 from tests.lab.moto import Moto
@@ -70,21 +71,26 @@ def policy(
         "secrets-manager": f"{secret}{named(secrets)}",
     }
     more = Template(template(store)).substitute(secrets=kubeconfigs[store])
-    text = Template(template(name)).substitute(
-        table=f"arn:aws:dynamodb:{own}:table/{named(place['table'])}",
-        bucket=f"arn:aws:s3:::{named(place['bucket'])}",
-        sealing_key=f"{secret}{named(place['key_secret'])}-??????",
-        ingest_key=f"{secret}{named(place['ingest_key_secret'])}-??????",
-        eks_clusters="arn:aws:eks:*:123456789012:cluster/*",
-        queues=json.dumps(inboxes + dead),
-        inboxes=json.dumps(inboxes),
-        dead_letters=json.dumps(dead),
-        log_groups=json.dumps(groups),
-    )
-    found: Mapping[str, Any] = json.loads(text)
+    values = {
+        "table": f"arn:aws:dynamodb:{own}:table/{named(place['table'])}",
+        "bucket": f"arn:aws:s3:::{named(place['bucket'])}",
+        "sealing_key": f"{secret}{named(place['key_secret'])}-??????",
+        "ingest_key": f"{secret}{named(place['ingest_key_secret'])}-??????",
+        "eks_clusters": "arn:aws:eks:*:123456789012:cluster/*",
+        "queues": json.dumps(inboxes + dead),
+        "inboxes": json.dumps(inboxes),
+        "deploy": f"arn:aws:sqs:{own}:{named(place['queues']['deploy'].rpartition('/')[2])}",
+        "dead_letters": json.dumps(dead),
+        "log_groups": json.dumps(groups),
+    }
+    files = ("read-only", "approver") if name == "approver" else (name,)
+    texts = [Template(template(each)).substitute(values) for each in files]
     if name == "operator":
-        return {**found, "Statement": [*found["Statement"], *json.loads(more)["Statement"]]}
-    return found
+        texts.append(more)
+    return {
+        "Version": "2012-10-17",
+        "Statement": [each for text in texts for each in json.loads(text)["Statement"]],
+    }
 
 
 def allowed(found: Mapping[str, Any]) -> set[str]:
@@ -237,7 +243,7 @@ WIDE = (["cloudwatch:GetMetricStatistics"], ["secretsmanager:ListSecrets"])
 def test_the_policies_name_what_is_the_installations() -> None:
     """Only what has no resource of its own is for all; the operator may what readers may."""
     rights = {}
-    for name in ("read-only", "operator", "secrets-manager", "parameter-store"):
+    for name in ("read-only", "approver", "operator", "secrets-manager", "parameter-store"):
         found = json.loads(re.sub(r": (\$\{\w+\})", r': ["\1"]', template(name)))
         rights[name] = allowed(found)
         for statement in found["Statement"]:
@@ -251,14 +257,14 @@ def test_the_policies_name_what_is_the_installations() -> None:
 def test_the_page_names_every_right() -> None:
     """And who needs it."""
     whole = "".join(map(template, ("operator", "secrets-manager", "parameter-store")))
-    rights = set(re.findall(r'"(\w+:[A-Z]\w+)"', whole))
+    rights = set(re.findall(r'"([a-z]\w+:(?!LeadingKeys)[A-Z]\w+)"', whole))
 
     assert [each for each in rights if f"`{each}`" not in PAGE] == []
 
 
 def test_the_page_names_every_command_that_changes_something() -> None:
     """Among those that send messages: all of these may."""
-    [row] = re.findall(r"^\| `sqs:SendMessage` .*$", PAGE, re.MULTILINE)
+    [row] = re.findall(r"^\| `sqs:SendMessage` \| the inboxes .*$", PAGE, re.MULTILINE)
 
     assert [line for line, _ in CHANGING if f"`{line.split()[0]}" not in row] == []
 
@@ -284,6 +290,41 @@ def test_who_reads_changes_nothing(crowded: House) -> None:
         assert "AWS denies it; give the role or the user this right" in each.stderr
     assert "nobody could look" in looked
     assert "cannot read the secret 'kubeconfig/default/workload': AWS denies it" in looked
+
+
+def test_an_approver_decides_about_promotions_and_applies_nothing(
+    crowded: House, moto: Moto
+) -> None:
+    """The policy allows what readers may, and beside it no more than these commands need."""
+    add_promotion(crowded)
+    crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why")
+    # AWS lets everybody ask who they are.
+    needed = asked(moto, crowded, "approver", *LOOKING, *DECISIONS, denied=CALLING) - {"sts:POST"}
+    approver = identity(crowded)
+    refused = [crowded(*line.split(), stdin=STDIN, **approver) for line in WRITING]
+    history = crowded("history", "promotion", "agent", "-o", "json", **approver).stdout
+
+    assert needed - NOT_ASKED.keys() == allowed(policy("approver", crowded)) - NOT_ASKED.keys()
+    assert [each.exit_code for each in refused] == [1, 1, 1]
+    role = f"{crowded.context.place['table']}-person"
+    assert f"arn:aws:sts::123456789012:assumed-role/{role}/person" in history
+    assert reached_by_others(moto, crowded, "approver") == {"cloudwatch:GetMetricStatistics"}
+
+
+def test_an_operator_does_not_decide_about_promotions(crowded: House) -> None:
+    """Who may apply and delete everything else needs the approver's policy for that."""
+    state = add_promotion(crowded)
+    may(crowded, policy("operator", crowded))
+    operator = identity(crowded)
+    done = [crowded(*line.split(), **operator) for line in DECISIONS[:2]]
+    applied = crowded("apply", "-f", "-", stdin=STDIN, **operator)
+
+    kept = crowded.here.records.promotions.get("agent")
+    assert kept
+    assert kept.value == state
+    assert [each.exit_code for each in (*done, applied)] == [1, 1, 0]
+    for each in done:
+        assert "'promotion' 'agent': AWS denies it" in each.stderr
 
 
 def test_a_comparison_that_is_denied_has_another_code_than_one_that_differs(crowded: House) -> None:

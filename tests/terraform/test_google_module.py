@@ -66,7 +66,7 @@ ELSEWHERE = {
 
 FILES_ELSEWHERE = tuple(
     f"policies/{name}.json.tftpl"
-    for name in ("operator", "parameter-store", "read-only", "secrets-manager")
+    for name in ("approver", "operator", "parameter-store", "read-only", "secrets-manager")
 )
 """Files that only AWS has: Google grants people their rights itself."""
 

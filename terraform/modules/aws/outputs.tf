@@ -26,6 +26,6 @@ output "domain_target" {
 }
 
 output "policies" {
-  description = "Policies for people, in JSON: `operator` for all commands, `read_only` for those that look."
+  description = "Policies for people, in JSON: `operator` for all commands but decisions about promotions, `approver` for these, `read_only` for commands that look."
   value       = local.policies
 }

@@ -1,11 +1,12 @@
 # Policies for people name each resource by its ARN: a pattern such as `bellhop-*` would name those of
 # an installation `bellhop-production`, too.
 locals {
+  # Approvers of promotions read all, and write the one partition that operators may not write.
   policies = {
-    for name, file in { operator = "operator", read_only = "read-only" } : name => jsonencode({
+    for name, files in { approver = ["read-only", "approver"], operator = ["operator"], read_only = ["read-only"] } : name => jsonencode({
       Version = "2012-10-17"
       Statement = concat(
-        jsondecode(templatefile("${path.module}/policies/${file}.json.tftpl", {
+        flatten([for file in files : jsondecode(templatefile("${path.module}/policies/${file}.json.tftpl", {
           table        = aws_dynamodb_table.records.arn
           bucket       = aws_s3_bucket.blobs.arn
           sealing_key  = aws_secretsmanager_secret.key["sealing"].arn
@@ -13,9 +14,10 @@ locals {
           eks_clusters = "arn:${local.partition}:eks:*:${local.account}:cluster/*"
           queues       = jsonencode(concat(local.inbox_arns, local.dead_arns))
           inboxes      = jsonencode(local.inbox_arns)
+          deploy       = aws_sqs_queue.inbox[local.queue_of.deploy].arn
           dead_letters = jsonencode(local.dead_arns)
           log_groups   = jsonencode([for group in aws_cloudwatch_log_group.stage : "${group.arn}:*"])
-        })).Statement,
+        })).Statement]),
         name == "operator" ? concat(local.kubeconfigs_statements, local.roles_statement) : [],
         local.key_statement,
       )

@@ -535,6 +535,19 @@ run "prints_policies_for_people" {
   }
 
   assert {
+    condition = {
+      for who, policy in output.policies : who => [
+        for each in jsondecode(policy).Statement : lookup(each, "Condition", null) if contains(each.Action, "dynamodb:PutItem")
+      ]
+      } == {
+      approver  = [{ "ForAllValues:StringLike" = { "dynamodb:LeadingKeys" = ["ledger/*", "ledgers/*", "promotion"] } }]
+      operator  = [{ "ForAllValues:StringNotLike" = { "dynamodb:LeadingKeys" = ["promotion"] } }]
+      read_only = []
+    }
+    error_message = "Approvers write the states of promotions and the event log, and operators all but the former."
+  }
+
+  assert {
     condition     = output.bellhop.secrets == "bellhop/1f2e3d4c" && output.bellhop.key_secret == "bellhop-sealing-key-1f2e3d4c"
     error_message = "What a destroy leaves has a generation in its name."
   }
