@@ -20,7 +20,7 @@ from tests.benchmarks.clouds.aws_play import AwsPlay
 from tests.benchmarks.clouds.bill import COUNTS, PAGE, Bill, Count, fill, tables
 from tests.benchmarks.clouds.gcp import GoogleBill
 from tests.benchmarks.clouds.gcp_play import GooglePlay, google
-from tests.benchmarks.clouds.play import Play, measure
+from tests.benchmarks.clouds.play import Play, measure, measure_promotion
 from tests.benchmarks.figures import ROOT, lab, run
 from tests.lab.moto import Moto
 
@@ -46,6 +46,9 @@ def main(*destinations: int, plane: ControlPlane | None = None) -> None:
             cluster.reset()  # The objects of one would be orphans in the next one's resyncs.
             with closing(begin()) as play:
                 found[cloud] = measure(play, kubeconfig, *(destinations or DESTINATIONS))
+            cluster.reset()
+            with closing(begin()) as play:
+                found[cloud] |= measure_promotion(play, kubeconfig)
     written: dict[str, str] = {}
     for cloud, counts in found.items():
         written |= tables(BILLS[cloud], counts)

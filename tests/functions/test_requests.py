@@ -14,6 +14,7 @@ from tests.benchmarks.clouds.bill import (
     CONFIGURATION_CHANGE,
     COUNTS,
     PAGE,
+    PROMOTION_RELEASE,
     Count,
     counted,
     fill,
@@ -21,7 +22,7 @@ from tests.benchmarks.clouds.bill import (
 )
 from tests.benchmarks.clouds.gcp_play import GooglePlay, carried
 from tests.benchmarks.clouds.module import AWS, GOOGLE, Module
-from tests.benchmarks.clouds.play import Play, measure
+from tests.benchmarks.clouds.play import Play, measure, measure_promotion
 from tests.benchmarks.requests import BILLS
 from tests.lab.google_storage import Storage
 from tests.lab.moto import Moto
@@ -84,6 +85,32 @@ def test_what_was_counted_is_what_is_asked_of_google(
     kubeconfig = source_cluster.kubeconfig()
     with closing(GooglePlay(pubsub_place, storage, kubeconfig)) as play:
         _compare(play, "gcp", source_cluster)
+
+
+@pytest.mark.timeout(600)
+def test_a_release_of_a_promotion_asks_of_aws_what_was_counted(
+    moto: Moto, source_cluster: Cluster
+) -> None:
+    """And one that waits for an approval has no timer, so that it asks nothing."""
+    kubeconfig = source_cluster.kubeconfig()
+    with closing(AwsPlay(moto, kubeconfig)) as play:
+        _compare_release(play, "aws", source_cluster)
+
+
+@pytest.mark.timeout(600)
+def test_a_release_of_a_promotion_asks_of_google_what_was_counted(
+    pubsub_place: str, storage: Storage, source_cluster: Cluster
+) -> None:
+    """The same by what Google counts."""
+    kubeconfig = source_cluster.kubeconfig()
+    with closing(GooglePlay(pubsub_place, storage, kubeconfig)) as play:
+        _compare_release(play, "gcp", source_cluster)
+
+
+def _compare_release(play: Play, cloud: str, cluster: Cluster) -> None:
+    now = _comparable(measure_promotion(play, cluster.kubeconfig())[PROMOTION_RELEASE])
+
+    assert now == pytest.approx(_comparable(counted()[cloud][PROMOTION_RELEASE]), rel=0.1, abs=2)
 
 
 def _compare(play: Play, cloud: str, cluster: Cluster) -> None:

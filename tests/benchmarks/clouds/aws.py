@@ -7,6 +7,7 @@ from functools import partial
 from bellhop.runtime.aws.metrics import UNITS
 from tests.benchmarks.clouds.bill import (
     HOURS,
+    IDLE_PROMOTION,
     MILLION,
     RESYNCS,
     TICKS,
@@ -99,7 +100,7 @@ class AwsBill:
         secrets = count.by("secretsmanager")
         # Each batch is received and deleted with a request.
         queue = count.by("sqs") + 2 * count.batches
-        requests = 1 if count.applied else 0
+        requests = 1 if "ingest" in count.stages else 0
         return {
             "DynamoDB": WRITE.of(count.units["written"]) + READ.of(count.units["read"]),
             "SQS": QUEUE.of(queue) + FAIR.of(queue),
@@ -152,6 +153,7 @@ class AwsBill:
         many = len(AWS.endpoints) * ZONES
         return {
             **configuration(self.costs, counts),
+            **IDLE_PROMOTION,
             f"where events happen: {len(UNITS)} metrics": METRIC.of(len(UNITS)),
             "with a `network`: a NAT gateway in one zone": NAT.of(HOURS),
             f"or endpoints in {ZONES} zones: {endpoints}": ENDPOINT.of(HOURS * many),

@@ -7,6 +7,7 @@ from functools import partial
 
 from tests.benchmarks.clouds.bill import (
     HOURS,
+    IDLE_PROMOTION,
     MILLION,
     RESYNCS,
     TICKS,
@@ -116,7 +117,7 @@ class GoogleBill:
 
     def extras(self, counts: Counts) -> dict[str, float]:
         """Return what costs more; a network of Google's costs what passes."""
-        return configuration(self.costs, counts)
+        return {**configuration(self.costs, counts), **IDLE_PROMOTION}
 
     def management(self) -> float:
         """Return what a small management cluster costs a month."""

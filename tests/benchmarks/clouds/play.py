@@ -14,9 +14,16 @@ from bellhop.clusters.kubeconfig import sanitise
 from bellhop.core.address_policy import LOCAL
 from bellhop.core.gvk import ObjectKey
 from bellhop.state.cluster import Cluster
+from bellhop.state.delays import counting_timer, promotion_timer
 from bellhop.state.messages import CollectGarbage, Resync
 from infra.demo.user import User as Someone
-from tests.benchmarks.clouds.bill import CONFIGURATION_CHANGE, CONFIGURATION_RESYNC, Count
+from tests.benchmarks.clouds.bill import (
+    CONFIGURATION_CHANGE,
+    CONFIGURATION_RESYNC,
+    PROMOTION_RELEASE,
+    PROMOTION_STAGES,
+    Count,
+)
 from tests.fakes.fleet import service
 from tests.fakes.manifests import (
     FOR_EACH,
@@ -30,6 +37,7 @@ from tests.fakes.manifests import (
 )
 from tests.functions.hub import Hub
 from tests.functions.owner import Owner
+from tests.unit.promotions.conftest import promotion
 
 SOURCE = "origin"
 INVOCATIONS, PROCESSOR = "invocations", "processor"
@@ -156,6 +164,15 @@ class Play(ABC):
         found = self.drain()
         batches = sum(each[INVOCATIONS] for each in found.values())
         found[stage] += begun
+        return self._sum(found, units, batches, applied)
+
+    def count_following(self, applied: int) -> Count:
+        """Count what functions do until nothing waits, after what a command has published."""
+        units, found = self.units(), self.drain()
+        batches = sum(each[INVOCATIONS] for each in found.values())
+        return self._sum(found, units, batches, applied)
+
+    def _sum(self, found: Spent, units: Counter[str], batches: int, applied: int) -> Count:
         asked = sum(found.values(), Counter[str]())
         used = self.units()
         return Count(
@@ -244,6 +261,39 @@ def _measure_configuration(
         text = holder("own", config("configured", f"number: '{number}'"))
         counted = play.count("ingest", lambda text=text: hub.apply(text), applied=_CHANGE_APPLIES)
     yield CONFIGURATION_CHANGE, counted
+
+
+def measure_promotion(play: Play, kubeconfig: Mapping[str, Any]) -> dict[str, Count]:
+    """Count a release through all stages; see that one that waits for an approval has no timer."""
+    for number in range(PROMOTION_STAGES):
+        play.user.register(f"stage-{number}", kubeconfig, env=f"s{number}")
+    play.user.apply(_promotion("1"))
+    play.drain()
+    play.user.apply(_promotion("2"))
+    released = play.count_following(applied=PROMOTION_STAGES)
+    records = play.user.here.records
+    kept = records.promotions.get("agent")
+    assert kept
+    assert [each.passed for each in kept.value.stages] == [2] * PROMOTION_STAGES
+
+    play.user.apply(_promotion("3", trigger={"manual": {}}))
+    play.drain()
+    kept = records.promotions.get("agent")
+    assert kept
+    assert kept.value.stages[0].phase == "AwaitingApproval"
+    assert [records.timers.get(of("agent")) for of in (promotion_timer, counting_timer)] == [
+        None
+    ] * 2
+    return {PROMOTION_RELEASE: released}
+
+
+def _promotion(version: str, **first: Any) -> str:
+    """Return a promotion of a ConfigMap, named by its cluster: all are names of one API server."""
+    stages: list[dict[str, Any]] = [{"name": f"s{each}"} for each in range(PROMOTION_STAGES)]
+    stages[0] |= first
+    content = config("agent-{{ .Cluster.metadata.name }}", f"version: '{version}'")
+    held = holder("agent", content, annotations="projectsveltos.io/template: ok")
+    return join(promotion(*stages), held)
 
 
 def _again(play: Play, step: Callable[[], None]) -> Count:
