@@ -271,14 +271,16 @@ def read_changes(parts: Iterable[str], word: str = "label") -> dict[str, str | N
 _LONGEST_PASSPHRASE = 1024
 
 
-def passphrase_option(command: F) -> F:
-    return click.option(
+def archive_options(command: F) -> F:
+    """Add the FILE of an archive, and the option for its passphrase."""
+    command = click.option(
         "--passphrase-file",
         metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
         help="Read the passphrase from the first line of this file; otherwise the command asks"
         " for it.",
     )(command)
+    return click.argument("file", type=click.Path(path_type=Path))(command)
 
 
 def read_passphrase(path: Path | None, *, twice: bool = False) -> str:

@@ -13,7 +13,7 @@ import click
 
 from bellhop.cli.command import Command
 from bellhop.cli.contexts import AWS, EMBEDDED, GCP
-from bellhop.cli.options import passphrase_option, read_passphrase, wrap_file_errors
+from bellhop.cli.options import archive_options, read_passphrase, wrap_file_errors
 from bellhop.cli.output import say
 from bellhop.cli.session import choose_context, open_for_command, open_installation
 from bellhop.errors import InvalidError
@@ -28,14 +28,13 @@ from bellhop.errors import InvalidError
         "bellhop backup bellhop.archive --leave",
     ),
 )
-@click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--leave",
     is_flag=True,
     help="Make this installation inactive from now on, to move it; `bellhop serve` must be"
     " stopped.",
 )
-@passphrase_option
+@archive_options
 def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
     """Write an installation into a new file.
 
@@ -109,14 +108,13 @@ def _new_file(path: Path) -> Iterator[IO[str]]:
         "bellhop restore bellhop.archive --passphrase-file secret.txt",
     ),
 )
-@click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--without-leave",
     is_flag=True,
     help="Accept a backup that was made without --leave, for an installation that is lost, or for a"
     " test of the backup without `bellhop serve`.",
 )
-@passphrase_option
+@archive_options
 def restore(file: Path, *, without_leave: bool, passphrase_file: Path | None) -> None:
     """Fill a new installation from a backup, or reactivate the one that was left with it.
 

@@ -29,11 +29,7 @@ class AwsProvider(CloudProvider):
     name = "AWS"
     functions = "log_groups"
     no_functions = "log groups"
-
-    def connect(
-        self, outputs: Mapping[str, Any], environment: Mapping[str, str], name: str
-    ) -> Called:
-        return call(outputs, environment, name=name)
+    connect = staticmethod(call)
 
     def make_log(
         self,

@@ -28,11 +28,7 @@ class GcpProvider(CloudProvider):
     name = "Google Cloud"
     functions = "services"
     no_functions = "services"
-
-    def connect(
-        self, outputs: Mapping[str, Any], environment: Mapping[str, str], name: str
-    ) -> Called:
-        return call(outputs, environment, name=name)
+    connect = staticmethod(call)
 
     def make_log(
         self,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -192,11 +192,8 @@ class CloudProvider(Provider, ABC):
     functions: str
     """The output that names the functions, and `no_functions` if it is empty."""
     no_functions: str
-
-    @abstractmethod
-    def connect(self, outputs: Mapping[str, Any], environment: Mapping[str, str], name: str) -> Any:
-        """Open the installation of a context; it has the caller's rights."""
-        ...
+    connect: ClassVar[Callable[..., Any]]
+    """Opens an installation by the outputs, the environment and a name, by the caller's rights."""
 
     @abstractmethod
     def make_log(
@@ -215,7 +212,7 @@ class CloudProvider(Provider, ABC):
         self, context: Context, environment: Mapping[str, str], *, create: bool = False
     ) -> OpenInstallation:
         del create
-        opened = self.connect(self._read_outputs(context), environment, context.name)
+        opened = self.connect(self._read_outputs(context), environment, name=context.name)
         here = opened.installation
         # Previews call the Helm and kubectl of this machine.
         programs = late(partial(tools, None, here.settings, here.records.clock))
