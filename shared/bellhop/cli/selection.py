@@ -197,10 +197,16 @@ def select_applied(
     here: Installation, kind: str, selection: Selection, namespace: str = ""
 ) -> Sequence[Row]:
     """Return the rows of the selected objects that users applied, without generated profiles."""
+    from bellhop.operations.promotions import is_stage_profile
+
     rows = select_objects(here, kind, selection, namespace)
     applied = [row for row in rows if not row.get("trigger")]
+    if singular_name(kind) == "clusterprofile":
+        applied = [row for row in applied if not is_stage_profile(here, row["name"])]
     if not applied:
-        raise MissingError(f"triggers generated all {len(rows)} that are selected; name a trigger")
+        raise MissingError(
+            f"triggers or promotions made all {len(rows)} that are selected; name one of these"
+        )
     return applied
 
 

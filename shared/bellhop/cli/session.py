@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,6 +96,13 @@ def warn_unless_served(here: Installation) -> None:
         say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
 
 
+def warn_if_paused(here: Installation, promotion: str) -> None:
+    """Warn that a decision about a promotion has no effect before it is resumed."""
+    if here.catalogs.known().promotions[promotion].paused:
+        hint = f"`bellhop resume promotion {promotion}` has its stages go on"
+        say(f"warning: it is paused; {hint}", err=True)
+
+
 def is_listening(inbound: Inbound) -> bool:
     """Return whether something answers at the address that clusters send events to."""
     import ssl
@@ -123,11 +130,14 @@ def is_listening(inbound: Inbound) -> bool:
 
 
 def find_caller(here: Installation) -> str:
-    """Return the caller's identity in the cloud, or the name of the user on this machine."""
+    """Return the caller's identity in the cloud, or the name of the user on this machine.
+
+    The operating system says who that is, not the environment, which the user writes.
+    """
     if here.identify:
         return here.identify()
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
         # A container may run under a number that has no name.
-        return "unknown"
+        return f"uid {os.getuid()}"

@@ -11,7 +11,7 @@ from bellhop.diagnosis.promotion_status import PromotionStatus, StageStatus, rea
 from bellhop.installation import InstallationView
 
 _STALLED = ("Stalled", "RolledBack")
-_WAITING = ("Empty", "AwaitingApproval", "WindowClosed", "Rejected")
+_WAITING = ("Empty", "AwaitingApproval", "WindowClosed", "Rejected", "RolledBack")
 
 
 class StageClusters(Written, frozen=True):
@@ -90,9 +90,9 @@ def _make_state(found: PromotionStatus) -> State:
     at, latest = found.at.state, found.state.latest
     place = f"release {at.release} at stage '{at.name}'"
     said = f"{place}: {_describe(found.at)}"
-    if latest and found.state.stage(found.stages[-1].state.name).passed >= latest:
+    if latest and at.phase == "Promoted" and found.stages[-1].state.passed >= latest:
         return succeed("Promoted", f"release {latest} has passed all stages", at.since)
-    if at.phase in _STALLED:
+    if at.phase in _STALLED and not at.is_rolled_back_by_user:
         return stall(at.phase, said, at.since)
     if at.phase in _WAITING:
         return wait(at.phase, said)

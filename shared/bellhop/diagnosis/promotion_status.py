@@ -64,16 +64,11 @@ def list_conditions(here: Installation) -> Iterator[Condition]:
     for name in here.catalogs.known().promotions:
         kept = here.records.promotions.get(name)
         for stage in kept.value.stages if kept else ():
-            if (cure := _CURES.get(stage.phase)) and not _was_rolled_back_by_user(stage):
+            if (cure := _CURES.get(stage.phase)) and not stage.is_rolled_back_by_user:
                 what = f"release {stage.release} is {stage.phase}"
                 about = f"stage '{stage.name}' of '{name}'"
                 said = ": ".join(filter(None, (what, stage.message)))
                 yield failure("promotion", about, f"{said}; {cure}", since=stage.since)
-
-
-def _was_rolled_back_by_user(stage: StageState) -> bool:
-    """Return whether a stage has a former release by a user's decision, which is no failure."""
-    return stage.phase == "RolledBack" and stage.message.endswith(": rolled back")
 
 
 _CURES = {
@@ -97,6 +92,8 @@ def _describe_next(stage: StageState, gate: StageGate, following: str, now: date
             f"if the window (from {gate.window.opens} UTC) is open" if gate.window else "",
         ]
         return ", ".join([f"{goal} in {format_span(left)}", *filter(None, rest)])
+    if stage.phase == "Rejected":
+        return f"goes no further: rejected {stage.message}"
     if stage.phase == "AwaitingApproval":
         return f"{goal} once it is approved"
     if stage.phase == "WindowClosed" and gate.window and not is_open(gate.window, now):

@@ -14,6 +14,7 @@ from bellhop.declarations.apply import Change
 from bellhop.declarations.diff import TRIGGERS
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.installation import Installation
+from bellhop.operations.promotions import refuse_stage_profile
 from bellhop.state.cluster import Cluster
 
 
@@ -21,7 +22,7 @@ def find_pausable(here: Installation, trigger: str, profile: str) -> Declaration
     """Return the trigger, or if there is none the profile, of that name.
 
     Raises:
-        InvalidError: a trigger makes the profile, and is to be paused instead.
+        InvalidError: a trigger or promotion makes the profile, and is to be paused instead.
         MissingError: there is none of that name.
     """
     if trigger:
@@ -38,6 +39,8 @@ def find_pausable(here: Installation, trigger: str, profile: str) -> Declaration
             " those that are"
         )
     [key] = keys
+    instead = "pause that, by `bellhop pause promotion {promotion}`"
+    refuse_stage_profile(here, profile, "pause", instead)
     for each in here.catalogs.known().triggers:
         if any(found.name == profile for found in here.records.profiles.heads(each)):
             raise InvalidError(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bellhop.api.promotion import ClusterPromotion
+from bellhop.api.stage_profile import StageProfile
 from bellhop.core import suggestion
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.installation import Installation
@@ -39,21 +40,27 @@ def approve(
     An approval before the checks have passed waits for them, and never skips one.
 
     Raises:
-        ConflictError: no stage waits for an approval, or the release is not at the stage.
+        ConflictError: no stage waits for an approval, the release is not at the stage, or that
+            asks for none.
         MissingError: there is no such promotion, stage or release.
     """
     promotion = find_promotion(here, name)
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
         found = find_stage(promotion, state, stage or _find_waiting(promotion, state, "approve"))
+        _refuse_last(promotion, found, "approve")
         number = _check_release(state, found, release)
+        if not (promotion.gate(found.name).manual or found.rejected == number):
+            raise ConflictError(
+                f"cannot approve a release at stage '{found.name}' of promotion '{name}': it asks"
+                " for no approval, as its trigger is not manual"
+            )
         known = found.approval is not None and found.approval.release == number
         approval = Approval(number, by, here.records.clock.now(), reason)
         new = state if known else machine.approve(state, found.name, approval)
         return new, Decision(found.name, number, not known)
 
-    said = f" by {by}" + (f": {reason}" if reason else "")
-    return _decide(here, name, "approved", said, decide)
+    return _decide(here, name, "approved", f" by {_sign(by, reason)}", decide)
 
 
 def reject(
@@ -65,16 +72,17 @@ def reject(
         ConflictError: no stage waits for an approval, or the release has passed the stage.
         MissingError: there is no such promotion, stage or release.
     """
-    promotion = find_promotion(here, name)
+    promotion, said = find_promotion(here, name), f"by {_sign(by, reason)}"
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
         found = find_stage(promotion, state, stage or _find_waiting(promotion, state, "reject"))
+        _refuse_last(promotion, found, "reject")
         number = _check_release(state, found, release)
         known = found.rejected == number
-        return machine.reject(state, found.name, number), Decision(found.name, number, not known)
+        new = state if known else machine.reject(state, found.name, number, said)
+        return new, Decision(found.name, number, not known)
 
-    said = f" by {by}" + (f": {reason}" if reason else "")
-    return _decide(here, name, "rejected", said, decide)
+    return _decide(here, name, "rejected", f" {said}", decide)
 
 
 def force(
@@ -83,40 +91,51 @@ def force(
     """Give a stage a release at once, whatever the stages before it: by default the newest.
 
     Raises:
+        ConflictError: the stage has, or had, a newer one.
         MissingError: there is no such promotion, stage or release.
     """
-    promotion = find_promotion(here, name)
+    promotion, signed = find_promotion(here, name), _sign(by, reason)
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
         found = find_stage(promotion, state, stage)
         number = _find_release(here, state, release or state.latest)
-        now = here.records.clock.now()
-        approval = Approval(number, by, now, reason, forced=True)
         if found.release == number:
-            new = machine.approve(state, found.name, approval)
-        else:
-            new = machine.force(state, found.name, number, approval, now)
+            return state, Decision(found.name, number, is_new=False)
+        if number < max(found.release, found.skipped):
+            raise ConflictError(
+                f"cannot promote release {number} of '{name}' to stage '{found.name}': that had"
+                f" release {max(found.release, found.skipped)} already; `bellhop rollback promotion"
+                f" {name} --stage {found.name}` returns to a former one"
+            )
+        new = machine.force(state, found.name, number, signed, here.records.clock.now())
         return _unpublish(promotion, new, found.name), Decision(found.name, number, is_new=True)
 
-    said = f" by {by}, without its conditions" + (f": {reason}" if reason else "")
-    return _decide(here, name, "promoted", said, decide)
+    return _decide(here, name, "promoted", f" by {signed}, without its conditions", decide)
 
 
 def roll_back(here: Installation, name: str, *, by: str, stage: str, release: int = 0) -> Decision:
     """Give a stage a former release, by default the one before, until there is a newer one.
 
+    A stage that was rolled back already stays, unless a release is given.
+
     Raises:
-        ConflictError: the stage had no other release before.
+        ConflictError: the stage never had that release, or no other one.
         MissingError: there is no such promotion, stage or release.
     """
     promotion = find_promotion(here, name)
 
     def decide(state: PromotionState) -> tuple[PromotionState, Decision]:
         found = find_stage(promotion, state, stage)
-        number = _find_release(here, state, release or _find_former(name, found))
+        number = release or (found.release if found.skipped else _find_former(name, found))
         if number == found.release:
             return state, Decision(found.name, number, is_new=False)
-        new = machine.roll_back(state, found.name, number, here.records.clock.now())
+        _find_release(here, state, number)
+        if number not in [each.release for each in found.visits]:
+            raise ConflictError(
+                f"cannot roll back promotion '{name}': stage '{found.name}' never had release"
+                f" {number}; `bellhop history promotion {name}` lists those that it had"
+            )
+        new = machine.roll_back(state, found.name, number, by, here.records.clock.now())
         return _unpublish(promotion, new, found.name), Decision(found.name, number, is_new=True)
 
     return _decide(here, name, "rolled back", f" by {by}", decide)
@@ -137,6 +156,11 @@ def end_rollback(here: Installation, name: str, *, by: str, stage: str) -> Decis
         return _unpublish(promotion, new, found.name), Decision(found.name, number, new != state)
 
     return _decide(here, name, "rollback ended", f" by {by}", decide)
+
+
+def _sign(by: str, reason: str) -> str:
+    """Return the user who decided, and the reason."""
+    return f"{by}: {reason}" if reason else by
 
 
 _Decide = Callable[[PromotionState], tuple[PromotionState, Decision]]
@@ -197,6 +221,29 @@ def find_stage(promotion: ClusterPromotion, state: PromotionState, name: str) ->
     return state.stage(name)
 
 
+def is_stage_profile(here: Installation, name: str) -> bool:
+    """Return whether a promotion makes the profile of a name."""
+    return isinstance(here.catalogs.known().profiles.get(name), StageProfile)
+
+
+def refuse_stage_profile(here: Installation, name: str, verb: str, instead: str) -> None:
+    """Refuse what would act on the profile of a stage, which its promotion makes again.
+
+    `instead` is what does it, with the names of `promotion` and `stage` in braces.
+
+    Raises:
+        InvalidError: the name is that of such a profile.
+    """
+    declared = here.catalogs.known().profiles.get(name)
+    if not isinstance(declared, StageProfile):
+        return
+    where = {"promotion": declared.stage.promotion, "stage": declared.stage.stage}
+    place = "stage '{stage}' of promotion '{promotion}'".format(**where)
+    raise InvalidError(
+        f"cannot {verb} ClusterProfile '{name}': {place} makes it; {instead.format(**where)}"
+    )
+
+
 def _find_waiting(promotion: ClusterPromotion, state: PromotionState, verb: str) -> str:
     """Return the stage that waits for an approval, or the next one that will."""
     manual = [each.name for each in promotion.stages if promotion.gate(each.name).manual]
@@ -236,10 +283,26 @@ def _find_release(here: Installation, state: PromotionState, release: int) -> in
     known = {each.number for each in here.records.releases.heads(state.name)}
     if release not in known:
         listed = ", ".join(map(str, sorted(known))) or "none"
+        more = " any more" if release <= state.latest else ""
         raise MissingError(
-            f"promotion '{state.name}' has no release {release} any more; kept are {listed}"
+            f"promotion '{state.name}' has no release {release}{more}; kept are {listed}"
         )
     return release
+
+
+def _refuse_last(promotion: ClusterPromotion, stage: StageState, verb: str) -> None:
+    """Refuse a decision at the last stage, which no release leaves.
+
+    Raises:
+        ConflictError: it is that one.
+    """
+    *before, last = [each.name for each in promotion.stages]
+    if stage.name == last:
+        entry = f"; what goes there is decided at stage '{before[-1]}'" if before else ""
+        raise ConflictError(
+            f"cannot {verb} a release at stage '{last}' of promotion '{promotion.name}': it is the"
+            f" last stage, which no release leaves{entry}"
+        )
 
 
 def _find_former(name: str, stage: StageState) -> int:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from bellhop.core.identity import profile_kind
 from bellhop.errors import BusyError, MissingError, StaleError
 from bellhop.installation import Installation
+from bellhop.operations.promotions import refuse_stage_profile
 from bellhop.profiles.drafts import held_fields
 from bellhop.profiles.records import Place, place
 from bellhop.profiles.writer import Writer
@@ -31,6 +32,7 @@ from bellhop.state.profile import Profile, Rendering
 from bellhop.state.table import Stored
 
 _TRIES = 8
+_BY_STAGE = "use `bellhop rollback promotion {promotion} --stage {stage}`"
 _ABANDONED = timedelta(minutes=1)
 """A rollback has ended after this time, or its process was killed."""
 
@@ -80,10 +82,12 @@ def rollback(here: Installation, name: str, number: int = 0) -> RollbackResult:
     A profile that was rolled back already stays, unless a number is given.
 
     Raises:
+        InvalidError: it is the profile of a promotion's stage.
         MissingError: there is no such profile or revision.
         ConflictError: another profile generates by now what that revision did.
         BusyError: other writers keep winning.
     """
+    refuse_stage_profile(here, name, "roll back", _BY_STAGE)
     for _ in range(_TRIES):
         found = _read_profile(here, "roll back", name)
         old = found.value
@@ -106,6 +110,7 @@ def undo(here: Installation, name: str) -> RollbackResult:
         MissingError: there is no such profile.
         BusyError: other writers keep winning.
     """
+    refuse_stage_profile(here, name, "undo the rollback of", _BY_STAGE[:-1] + " --end`")
     for _ in range(_TRIES):
         found = _read_profile(here, "undo the rollback of", name)
         old = found.value

@@ -95,7 +95,7 @@ def describe_promotion_gap(here: Installation, name: str, stage: str, *, quiet: 
         return "it has no release yet"
     if not (quiet or _is_newest(here, promotion, release.value)):
         return "its newest release is not made yet"
-    if last.passed >= status.state.latest:
+    if last.passed >= status.state.latest and not last.skipped:
         return ""
     at = status.at
     place = f"release {at.state.release} is {at.state.phase} at stage '{at.state.name}'"

@@ -116,28 +116,31 @@ def advance(
 
 def approve(old: PromotionState, stage: str, approval: Approval) -> PromotionState:
     """Return a promotion in which a release is approved at a stage, and rejected no more."""
-    found = old.stage(stage)
-    rejected = 0 if found.rejected == approval.release else found.rejected
-    return _with_stage(old, replace(found, approval=approval, rejected=rejected))
+    found = replace(old.stage(stage), approval=approval)
+    if found.rejected == approval.release:
+        found = replace(found, rejected=0, rejection="")
+    return _with_stage(old, found)
 
 
-def reject(old: PromotionState, stage: str, release: int) -> PromotionState:
+def reject(old: PromotionState, stage: str, release: int, by: str) -> PromotionState:
     """Return a promotion in which a release goes no further than a stage."""
-    return _with_stage(old, replace(old.stage(stage), rejected=release, approval=None))
+    found = replace(old.stage(stage), rejected=release, rejection=by, approval=None)
+    return _with_stage(old, found)
 
 
-def force(
-    old: PromotionState, stage: str, release: int, approval: Approval, now: datetime
+def force(old: PromotionState, stage: str, release: int, by: str, now: datetime) -> PromotionState:
+    """Return a promotion in which a stage gets a release at once, whatever the stages before.
+
+    It leaves the stage on the usual conditions.
+    """
+    return _with_stage(old, _begin(old.stage(stage), release, now, by=by))
+
+
+def roll_back(
+    old: PromotionState, stage: str, release: int, by: str, now: datetime
 ) -> PromotionState:
-    """Return a promotion in which a stage gets a release at once, whatever the stages before."""
-    begun = _begin(old.stage(stage), release, now, approval=approval)
-    return _with_stage(old, replace(begun, skipped=0))
-
-
-def roll_back(old: PromotionState, stage: str, release: int, now: datetime) -> PromotionState:
     """Return a promotion in which a stage has a former release until there is a newer one."""
-    found = old.stage(stage)
-    return _with_stage(old, _return_to(found, release, now, "rolled back"))
+    return _with_stage(old, _return_to(old.stage(stage), release, now, f" by {by}", by=by))
 
 
 def end_rollback(old: PromotionState, stage: str, now: datetime) -> PromotionState:
@@ -201,7 +204,7 @@ class _Step(NamedTuple):
 
     def _stall(self, stage: StageState, why: str) -> StageState:
         if self.plan.rolls_back and 0 < stage.passed < stage.release:
-            return _return_to(stage, stage.passed, self.now, why)
+            return _return_to(stage, stage.passed, self.now, f": {why}")
         return self._enter(replace(stage, whole_at=None), "Stalled", why)
 
     def _wait_for_clusters(self, stage: StageState, facts: StageFacts) -> StageState:
@@ -230,7 +233,7 @@ class _Step(NamedTuple):
         deployed_at = self.now if fresh else stage.deployed_at
         stage = replace(stage, whole_at=whole_at, deployed_at=deployed_at)
         approval = stage.approval if _is_for(stage.approval, stage.release) else None
-        if self.is_last or (approval and approval.forced):
+        if self.is_last:
             return self._promote(stage, approval), None
         over = whole_at + self.gate.delay
         if self.now < over:
@@ -238,7 +241,7 @@ class _Step(NamedTuple):
         if self.gate.verified and not facts.verified:
             return self._enter(stage, "Verifying", facts.unverified), None
         if stage.rejected >= stage.release:
-            return self._enter(stage, "Rejected", ""), None
+            return self._enter(stage, "Rejected", stage.rejection), None
         if self.gate.manual and approval is None:
             return self._enter(stage, "AwaitingApproval", ""), None
         if self.gate.window and not is_open(self.gate.window, self.now):
@@ -260,11 +263,9 @@ class _Step(NamedTuple):
         return replace(stage, phase=phase, message=message, since=since)
 
 
-def _begin(
-    stage: StageState, release: int, now: datetime, *, approval: Approval | None = None
-) -> StageState:
+def _begin(stage: StageState, release: int, now: datetime, *, by: str = "") -> StageState:
     """Return a stage that begins to deploy a release."""
-    visits = (*stage.visits, Visit(release, now, approval=approval))[-MOST_VISITS:]
+    visits = (*stage.visits, Visit(release, now, by=by))[-MOST_VISITS:]
     return replace(
         stage,
         release=release,
@@ -274,22 +275,22 @@ def _begin(
         begun_at=now,
         whole_at=None,
         skipped=0,
-        approval=approval or stage.approval,
         visits=visits,
     )
 
 
-def _return_to(stage: StageState, release: int, now: datetime, why: str) -> StageState:
+def _return_to(
+    stage: StageState, release: int, now: datetime, why: str, *, by: str = ""
+) -> StageState:
     """Return a stage that has a former release again, until there is a newer one than now."""
     skipped = max(stage.skipped, stage.release)
-    visits = (*stage.visits, Visit(release, now, rolled_back=True))[-MOST_VISITS:]
-    message = f"release {skipped} was rolled back: {why}"
+    visits = (*stage.visits, Visit(release, now, rolled_back=True, by=by))[-MOST_VISITS:]
     return replace(
         stage,
         release=release,
         phase="RolledBack",
         since=now,
-        message=message,
+        message=f"release {skipped} was rolled back{why}",
         whole_at=None,
         skipped=skipped,
         visits=visits,

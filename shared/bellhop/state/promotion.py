@@ -33,8 +33,6 @@ class Approval(Struct, frozen=True):
     """The caller's identity, or `manifest`."""
     at: datetime
     reason: str = ""
-    forced: bool = False
-    """It skips the conditions to leave the stage, too."""
 
 
 class Visit(Struct, frozen=True):
@@ -46,6 +44,8 @@ class Visit(Struct, frozen=True):
     approval: Approval | None = None
     rolled_back: bool = False
     """The stage returned to it."""
+    by: str = ""
+    """The user who forced it here, or rolled the stage back to it, and the reason."""
 
 
 MOST_VISITS = 20
@@ -75,6 +75,8 @@ class StageState(Struct, frozen=True):
     """The release that it was rolled back from: it takes only newer ones."""
     rejected: int = 0
     """The newest release that goes no further."""
+    rejection: str = ""
+    """The user who rejected it, and the reason."""
     approval: Approval | None = None
     """The last approval, which counts for its release only."""
     witness: str = ""
@@ -86,6 +88,11 @@ class StageState(Struct, frozen=True):
     was_approved: bool = False
     """The manifest approved it when it was read last; each change to that approves once."""
     visits: tuple[Visit, ...] = ()
+
+    @property
+    def is_rolled_back_by_user(self) -> bool:
+        """Return whether it has a former release by a user's decision, which is no failure."""
+        return self.phase == "RolledBack" and bool(self.visits and self.visits[-1].by)
 
 
 def make_witness(profile: str, cluster: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from datetime import timedelta
 from pathlib import Path
 
@@ -29,10 +31,10 @@ def agent(bellhop: Bellhop, here: Installation, tmp_path: Path) -> PromotionStat
     now = here.records.clock.now()
     first = Visit(1, now - 9 * MINUTE, now - 8 * MINUTE)
     second = Visit(2, now - 7 * MINUTE, now - 6 * MINUTE)
-    both = (first, second)
+    both, here_still = (first, second), (first, replace(second, passed_at=None))
     stages_now = (
         StageState("staging", 2, "Promoted", now - 6 * MINUTE, passed=2, visits=both),
-        StageState("canary", 2, "AwaitingApproval", now - 5 * MINUTE, passed=1, visits=both),
+        StageState("canary", 2, "AwaitingApproval", now - 5 * MINUTE, passed=1, visits=here_still),
         StageState("production", 1, "Promoted", now - 8 * MINUTE, passed=1, visits=(first,)),
     )
     state = PromotionState("agent", 2, stages_now)
@@ -70,7 +72,7 @@ def test_approves_once(bellhop: Bellhop, here: Installation) -> None:
     again = bellhop("approve", "promotion/agent")
 
     assert first.stdout == "Approved release 2 of promotion 'agent' at stage 'canary'.\n"
-    assert again.stdout == "Release 2 is approved already of promotion 'agent' at stage 'canary'.\n"
+    assert again.stdout == "Release 2 of promotion 'agent' is approved already at stage 'canary'.\n"
     kept = here.records.promotions.get("agent")
     assert kept
     approval = kept.value.stage("canary").approval
@@ -86,6 +88,34 @@ def test_rejects(bellhop: Bellhop, here: Installation) -> None:
     kept = here.records.promotions.get("agent")
     assert kept
     assert kept.value.stage("canary").rejected == 2
+    again = bellhop("reject", "promotion", "agent", "--reason", "no")
+    assert again.stdout == "Release 2 of promotion 'agent' is rejected already at stage 'canary'.\n"
+
+
+@pytest.mark.usefixtures("agent")
+def test_a_rejection_is_shown_with_its_author_and_reason(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    bellhop("reject", "promotion", "agent", "--stage", "canary", "--reason", "CHG-1")
+    user = pwd.getpwuid(os.getuid()).pw_name
+    rows = json.loads(bellhop("history", "promotion", "agent", "-o", "json").stdout)
+    assert rows[-1]["state"] == f"rejected by {user}: CHG-1"
+    kept = require_value(here.records.promotions.get("agent"))
+    stop(here, "Rejected", kept.stage("canary").rejection)
+    row = bellhop("get", "promotions").stdout.splitlines()[1]
+    assert row.endswith(f"goes no further: rejected by {user}: CHG-1")
+
+
+@pytest.mark.usefixtures("agent")
+def test_the_environment_does_not_say_who_approves(
+    bellhop: Bellhop, here: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in ("LOGNAME", "USER"):
+        monkeypatch.setenv(each, "mallory")
+    bellhop("approve", "promotion", "agent")
+    approval = require_value(here.records.promotions.get("agent")).stage("canary").approval
+    assert approval
+    assert approval.by == pwd.getpwuid(os.getuid()).pw_name
 
 
 @pytest.mark.usefixtures("agent")
@@ -95,12 +125,50 @@ def test_forces_a_release_only_if_it_is_said(bellhop: Bellhop) -> None:
     assert "--force skips the conditions" in refused.stderr
     forced = bellhop("promote", "promotion", "agent", "--stage", "production", "--force")
     assert forced.stdout == "Stage 'production' of promotion 'agent' gets release 2.\n"
+    again = bellhop("promote", "promotion", "agent", "--stage", "production", "--force")
+    assert again.stdout == "Stage 'production' of promotion 'agent' has release 2 already.\n"
+    rows = json.loads(bellhop("history", "promotion", "agent", "-o", "json").stdout)
+    assert f"here, forced by {pwd.getpwuid(os.getuid()).pw_name}" in [x["state"] for x in rows]
+
+
+@pytest.mark.usefixtures("agent")
+def test_a_decision_about_a_paused_promotion_warns(bellhop: Bellhop) -> None:
+    bellhop("pause", "promotion", "agent")
+    for command in (
+        ("approve", "promotion", "agent"),
+        ("rollback", "promotion", "agent", "--stage", "staging"),
+    ):
+        assert "warning: it is paused; `bellhop resume promotion agent`" in bellhop(*command).stderr
+
+
+@pytest.mark.usefixtures("agent")
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        ("rollback agent-canary", "`bellhop rollback promotion agent --stage canary`"),
+        ("rollback agent-canary --end", "`bellhop rollback promotion agent --stage canary --end`"),
+        ("pause clusterprofile agent-canary", "`bellhop pause promotion agent`"),
+        ("delete clusterprofile agent-canary", "`bellhop delete clusterpromotion agent`"),
+        ("delete clusterprofiles agent-canary --ignore-not-found", "remove the stage from it"),
+    ],
+)
+def test_the_profile_of_a_stage_is_changed_by_its_promotion(
+    bellhop: Bellhop, command: str, instead: str
+) -> None:
+    result = bellhop(*command.split())
+    assert result.exit_code != 0
+    assert "'agent-canary': stage 'canary' of promotion 'agent' makes it" in result.stderr
+    assert instead in result.stderr
 
 
 @pytest.mark.usefixtures("agent")
 def test_rolls_a_stage_back_and_ends_that(bellhop: Bellhop) -> None:
     back = bellhop("rollback", "promotion", "agent", "--stage", "staging")
-    assert "Stage 'staging' of promotion 'agent' returns to release 1, until" in back.stdout
+    assert "Stage 'staging' of promotion 'agent' returns to release 1; it stays" in back.stdout
+    again = bellhop("rollback", "promotion", "agent", "--stage", "staging")
+    assert "Stage 'staging' of promotion 'agent' has release 1 already; it stays" in again.stdout
+    other = bellhop("rollback", "promotion", "agent", "--stage", "canary", "--end")
+    assert "is not rolled back: it has release 2." in other.stdout
     end = bellhop("rollback", "promotion", "agent", "--stage", "staging", "--end")
     assert end.stdout == "Stage 'staging' of promotion 'agent' gets release 2 again.\n"
     wrong = bellhop("rollback", "promotion", "agent")
@@ -157,6 +225,8 @@ def test_waits_for_the_newest_release_at_a_stage(bellhop: Bellhop, here: Install
     waits = bellhop(*WAIT)
     assert waits.exit_code == 75
     assert "release 2 is AwaitingApproval at stage 'canary'" in waits.stderr
+    bellhop("rollback", "promotion", "agent", "--stage", "staging")
+    assert bellhop(*WAIT, "--stage", "staging").exit_code == 75
     wrong = bellhop(*WAIT, "--stage", "canry")
     assert "its stages are staging, canary, production" in wrong.stderr
     other = bellhop("wait", "cluster", "--all", "--for=ready", "--stage", "canary")

@@ -210,7 +210,7 @@ def test_a_selection_of_nothing_is_an_error(bellhop: Bellhop, here: Installation
     for verb in ("delete", "pause"):
         result = bellhop(verb, "clusterprofiles", "--all")
         assert result.exit_code == 1
-        assert "triggers generated all 1 that are selected" in result.stderr
+        assert "triggers or promotions made all 1 that are selected" in result.stderr
     assert bellhop("delete", "profiles", "-l", "a=b").exit_code == 1
     for words in (("clusterprofiles", "--all"), ("profiles", "-l", "a=b")):
         assert bellhop("delete", *words, "--ignore-not-found").exit_code == 0

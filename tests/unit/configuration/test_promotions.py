@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from bellhop.operations.promotions import roll_back
 from bellhop.state.promotion import PromotionState
 from tests.fakes.kube import CONFIG
 from tests.unit.configuration.hub import Hub, find_gvk
@@ -80,6 +81,21 @@ def test_an_annotation_approves_one_release(hub: Hub) -> None:
     assert [each["data"]["v"] for each in staging.objects(CONFIG)] == ["2"]
     assert [each["data"]["v"] for each in production.objects(CONFIG)] == ["1"]
     assert state(hub).stage("staging").phase == "AwaitingApproval"
+
+
+def test_a_stage_that_a_user_has_rolled_back_is_not_stalled(hub: Hub) -> None:
+    for name, env in (("one", "staging"), ("two", "production")):
+        hub.fleet.register(name, env=env)
+    for text in ("1", "2"):
+        hub.write(version(text), promotion(auto("staging"), LAST))
+        settle(hub)
+    roll_back(hub.fleet.installation(), "agent", by="ann", stage="production")
+    settle(hub)
+    status = find(hub, KIND, "agent")["status"]
+    assert truths(status) == {"Ready": "False", "Reconciling": "False", "Stalled": "False"}
+    ready = status["conditions"][0]
+    assert ready["reason"] == "RolledBack"
+    assert ready["message"].endswith("was rolled back by ann")
 
 
 def state(hub: Hub) -> PromotionState:

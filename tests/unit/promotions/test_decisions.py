@@ -73,6 +73,71 @@ def test_a_forced_release_skips_the_stages_before(staged: Fleet3) -> None:
     assert staged.has("canary") == {""}
 
 
+def test_a_forced_release_leaves_its_stage_on_the_usual_conditions(staged: Fleet3) -> None:
+    here = staged.fleet.installation()
+    staged.apply(version("1"), promotion(auto("staging", delay="5h"), manual("canary"), LAST))
+    promotions.force(here, "agent", stage="canary", by="ann", reason="INC-1")
+    staged.settle()
+    assert staged.has("canary") == {"1"}
+    assert staged.phases() == ["Soaking", "AwaitingApproval", "Waiting"]
+    assert promotions.force(here, "agent", stage="canary", by="ann") == ("canary", 1, False)
+    promotions.approve(here, "agent", stage="canary", by="bob")
+    staged.settle()
+    assert staged.has("production") == {"1"}
+    [visit] = staged.stage("canary").visits
+    assert visit.approval
+    assert (visit.by, visit.approval.by) == ("ann: INC-1", "bob")
+
+
+def test_a_release_before_that_of_the_stage_is_rolled_back_to_and_not_forced(
+    staged: Fleet3,
+) -> None:
+    here = staged.fleet.installation()
+    staged.apply(version("1"), promotion(auto("staging"), LAST))
+    staged.apply(version("2"))
+    with pytest.raises(ConflictError, match="had release 2 already; `bellhop rollback promotion"):
+        promotions.force(here, "agent", stage="production", release=1, by="ann")
+
+
+def test_a_stage_that_is_rolled_back_stays_if_it_is_rolled_back_again(staged: Fleet3) -> None:
+    here = staged.fleet.installation()
+    staged.apply(version("1"), promotion(auto("staging"), LAST))
+    staged.apply(version("2"))
+    for is_new in (True, False):
+        decision = promotions.roll_back(here, "agent", stage="production", by="ann")
+        assert decision == ("production", 1, is_new)
+        staged.settle()
+    assert staged.has("production") == {"1"}
+    assert staged.stage("production").message == "release 2 was rolled back by ann"
+
+
+def test_a_rollback_is_no_way_around_the_stages(waiting: Fleet3) -> None:
+    here = waiting.fleet.installation()
+    promotions.approve(here, "agent", by="ann")
+    waiting.settle()
+    waiting.apply(version("2"))
+    with pytest.raises(ConflictError, match="stage 'production' never had release 2"):
+        promotions.roll_back(here, "agent", stage="production", release=2, by="ann")
+
+
+def test_a_stage_that_asks_for_no_approval_gets_none(staged: Fleet3) -> None:
+    here = staged.fleet.installation()
+    staged.apply(version("1"), promotion(auto("staging", delay="5h"), LAST))
+    with pytest.raises(ConflictError, match="asks for no approval, as its trigger is not manual"):
+        promotions.approve(here, "agent", stage="staging", by="ann")
+    for decide in (promotions.approve, promotions.reject):
+        with pytest.raises(ConflictError, match="the last stage, which no release leaves; what"):
+            decide(here, "agent", stage="production", by="ann")
+    # What is rejected there may be approved again.
+    promotions.reject(here, "agent", stage="staging", by="ann")
+    staged.fleet.wait(timedelta(hours=5))
+    staged.settle()
+    assert staged.phases()[0] == "Rejected"
+    promotions.approve(here, "agent", stage="staging", by="ann")
+    staged.settle()
+    assert staged.has("production") == {"1"}
+
+
 def test_a_stage_is_rolled_back_until_a_newer_release_comes(staged: Fleet3) -> None:
     here = staged.fleet.installation()
     staged.apply(version("1"), promotion(auto("staging"), LAST))
@@ -113,6 +178,8 @@ def test_a_wrong_decision_changes_nothing_and_says_why(waiting: Fleet3) -> None:
         promotions.roll_back(here, "agent", stage="staging", by="ann")
     with pytest.raises(MissingError, match="kept are 1"):
         promotions.force(here, "agent", stage="production", release=9, by="ann")
+    with pytest.raises(MissingError, match="has no release 9; kept are 1"):
+        promotions.roll_back(here, "agent", stage="production", release=9, by="ann")
     assert waiting.state == before
 
 

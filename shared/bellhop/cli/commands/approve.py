@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,6 +13,9 @@ from bellhop.cli.completion import complete_promotion, complete_stage
 from bellhop.cli.output import say
 from bellhop.cli.queries import PROMOTION, join_kind
 from bellhop.cli.session import find_caller
+
+if TYPE_CHECKING:
+    from bellhop.operations.promotions import Decision
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,6 +64,21 @@ def promotion_options(*, stage: str) -> Callable[[F], F]:
     return decorate
 
 
+def _decide(
+    decide: Callable[..., Decision],
+    sentences: tuple[str, str],
+    name: str,
+    **options: Any,
+) -> None:
+    """Take a decision as the caller, and print the sentence of a new one, or of one that was."""
+    here = session.open_installation()
+    found = decide(here, name, by=find_caller(here), **options)
+    sentence = sentences[0] if found.is_new else sentences[1]
+    say(sentence.format(release=found.release, name=name, stage=found.stage))
+    session.warn_if_paused(here, name)
+    session.warn_unless_served(here)
+
+
 _WAITING = "Stage of the promotion; by default the one that waits for an approval."
 
 
@@ -79,13 +97,11 @@ def command(name: str, stage: str, release: int | None, reason: str) -> None:
     """
     from bellhop.operations.promotions import approve
 
-    here = session.open_installation()
-    found = approve(
-        here, name, by=find_caller(here), stage=stage, release=release or 0, reason=reason
+    sentences = (
+        "Approved release {release} of promotion '{name}' at stage '{stage}'.",
+        "Release {release} of promotion '{name}' is approved already at stage '{stage}'.",
     )
-    is_so = "Approved release {}" if found.is_new else "Release {} is approved already"
-    say(f"{is_so.format(found.release)} of promotion '{name}' at stage '{found.stage}'.")
-    session.warn_unless_served(here)
+    _decide(approve, sentences, name, stage=stage, release=release or 0, reason=reason)
 
 
 @click.command(
@@ -102,13 +118,11 @@ def reject(name: str, stage: str, release: int | None, reason: str) -> None:
     """
     from bellhop.operations import promotions
 
-    here = session.open_installation()
-    found = promotions.reject(
-        here, name, by=find_caller(here), stage=stage, release=release or 0, reason=reason
+    sentences = (
+        "Rejected release {release} of promotion '{name}' at stage '{stage}'.",
+        "Release {release} of promotion '{name}' is rejected already at stage '{stage}'.",
     )
-    is_so = "Rejected release {}" if found.is_new else "Release {} is rejected already"
-    say(f"{is_so.format(found.release)} of promotion '{name}' at stage '{found.stage}'.")
-    session.warn_unless_served(here)
+    _decide(promotions.reject, sentences, name, stage=stage, release=release or 0, reason=reason)
 
 
 @click.command(
@@ -122,8 +136,9 @@ def reject(name: str, stage: str, release: int | None, reason: str) -> None:
 def promote(name: str, stage: str, release: int | None, reason: str, *, force: bool) -> None:
     """Give a stage of a promotion a release at once, by default the newest one.
 
-    Nothing is waited for: no stage before it, no delay, check, approval or window. The history says
-    that it was forced, and names the user.
+    No stage before it is waited for, and none of their delays, checks, approvals and windows. The
+    release leaves the stage on the usual conditions. The history says that it was forced, and names
+    the user.
     """
     from bellhop.operations import promotions
 
@@ -134,9 +149,8 @@ def promote(name: str, stage: str, release: int | None, reason: str, *, force: b
             "releases are promoted by themselves, or after `bellhop approve`; --force skips the"
             " conditions"
         )
-    here = session.open_installation()
-    found = promotions.force(
-        here, name, by=find_caller(here), stage=stage, release=release or 0, reason=reason
+    sentences = (
+        "Stage '{stage}' of promotion '{name}' gets release {release}.",
+        "Stage '{stage}' of promotion '{name}' has release {release} already.",
     )
-    say(f"Stage '{found.stage}' of promotion '{name}' gets release {found.release}.")
-    session.warn_unless_served(here)
+    _decide(promotions.force, sentences, name, stage=stage, release=release or 0, reason=reason)

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from bellhop.installation import Installation
 
 
+_OF_STAGE = (
+    "remove the stage from it, or delete all of it by `bellhop delete clusterpromotion {promotion}`"
+)
+
+
 @click.command(
     "orphans",
     cls=Command,
@@ -164,12 +169,18 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 
 def _find(here: Installation, find: Find, *, ignore_not_found: bool) -> Sequence[Target]:
+    from bellhop.operations.promotions import refuse_stage_profile
+
     try:
-        return find(here)
+        found = find(here)
     except MissingError:
         if not ignore_not_found:
             raise
         return ()
+    for stored, _, name in found:
+        if "ClusterProfile" in stored:
+            refuse_stage_profile(here, name, "delete", _OF_STAGE)
+    return found
 
 
 def _report_or_remove(here: Installation, *, withdraw: bool) -> None:

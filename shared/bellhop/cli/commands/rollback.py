@@ -104,15 +104,17 @@ def _roll_stage(here: Installation, promotion: str, stage: str, number: int, *, 
     by = find_caller(here)
     if undo:
         found = end_rollback(here, promotion, by=by, stage=stage)
-        has = "gets release {} again." if found.is_new else "was not rolled back from release {}."
-        say(f"Stage '{stage}' of promotion '{promotion}' {has.format(found.release)}")
-        return
-    found = roll_back(here, promotion, by=by, stage=stage, release=number)
-    has = "returns to" if found.is_new else "has"
-    say(
-        f"Stage '{stage}' of promotion '{promotion}' {has} release {found.release}, until there is"
-        f" a newer one, or `bellhop rollback promotion {promotion} --stage {stage} --end`."
-    )
+        has = "gets release {} again" if found.is_new else "is not rolled back: it has release {}"
+        say(f"Stage '{stage}' of promotion '{promotion}' {has.format(found.release)}.")
+    else:
+        found = roll_back(here, promotion, by=by, stage=stage, release=number)
+        has = "returns to release {}" if found.is_new else "has release {} already"
+        say(
+            f"Stage '{stage}' of promotion '{promotion}' {has.format(found.release)}; it stays"
+            f" there until a newer one comes, or `bellhop rollback promotion {promotion} --stage"
+            f" {stage} --end`."
+        )
+    session.warn_if_paused(here, promotion)
 
 
 def _roll_each(here: Installation, ours: Mapping[str, str], *, undo: bool) -> None:

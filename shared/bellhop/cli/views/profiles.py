@@ -63,8 +63,20 @@ def _profiles(kind: str, here: Installation) -> Iterator[Item]:
         written = None if profile.trigger else own.get(profile.name)
         if not profile.trigger:
             pending.pop(profile.name, None)
-        yield status, written or profile_manifests.manifest(profile, _source(here, profile))
+        yield status, written or _write(here, profile)
     yield from ((None, manifest) for manifest in pending.values())
+
+
+def _write(here: Installation, profile: Profile) -> Manifest:
+    """Return the manifest of a profile that nobody applied: a trigger's, or that of a stage."""
+    from bellhop.api.stage_profile import StageProfile
+
+    made = profile_manifests.manifest(profile, _source(here, profile))
+    declared = here.catalogs.known().profiles.get(profile.name)
+    if isinstance(declared, StageProfile):
+        # Its labels and annotations name promotion and stage.
+        made["metadata"] = declared.written["metadata"]
+    return made
 
 
 def _manifest(_here: Installation, item: Item) -> Manifest:

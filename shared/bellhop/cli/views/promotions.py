@@ -18,7 +18,7 @@ from bellhop.cli.printer import Description
 from bellhop.cli.views.view import Query, View, select_applied
 from bellhop.installation import Installation
 from bellhop.ports.kube import Manifest
-from bellhop.state.promotion import Visit
+from bellhop.state.promotion import Approval, StageState, Visit
 
 if TYPE_CHECKING:
     from bellhop.diagnosis.promotion_status import PromotionStatus, StageStatus
@@ -118,13 +118,16 @@ def _describe(here: Installation, item: Item, description: Description) -> None:
     if failing:
         description.section("Failing", failing)
     approved = [
-        f"{each.state.name}, release {approval.release}: by {approval.by}"
-        + (f": {approval.reason}" if approval.reason else "")
+        f"{each.state.name}, release {approval.release}: by {_sign(approval)}"
         for each in status.stages
         if (approval := each.state.approval)
     ]
     if approved:
         description.section("Approved", approved)
+
+
+def _sign(approval: Approval) -> str:
+    return ": ".join(filter(None, (approval.by, approval.reason)))
 
 
 def _count(status: StageStatus) -> str:
@@ -150,28 +153,32 @@ def list_history(here: Installation, status: PromotionStatus) -> Iterator[Row]:
     """Yield when each stage got each release, in the order of time, and what differed in it."""
     changes = _list_changes(here, status.promotion.name)
     visits = [
-        (visit, each.state.name, visit is each.state.visits[-1])
+        (visit, each.state, visit is each.state.visits[-1])
         for each in status.stages
         for visit in each.state.visits
     ]
     for visit, stage, is_last in sorted(visits, key=lambda each: each[0].begun_at):
         yield {
             "release": visit.release,
-            "stage": stage,
+            "stage": stage.name,
             "begun": visit.begun_at,
             "passed": visit.passed_at,
-            "approved": visit.approval.by if visit.approval else "",
-            "state": _describe_visit(visit, is_last=is_last),
+            "approved": _sign(visit.approval) if visit.approval else "",
+            "state": _describe_visit(visit, stage, is_last=is_last),
             "changed": changes.get(visit.release, ""),
         }
 
 
-def _describe_visit(visit: Visit, *, is_last: bool) -> str:
+def _describe_visit(visit: Visit, stage: StageState, *, is_last: bool) -> str:
+    """Return what became of a release at a stage, and who decided that."""
     if visit.rolled_back:
-        return "rolled back to"
+        return f"rolled back to, by {visit.by}" if visit.by else "rolled back to"
+    forced = f", forced by {visit.by}" if visit.by else ""
     if visit.passed_at:
-        return "promoted"
-    return "here" if is_last else "superseded"
+        return f"promoted{forced}"
+    if is_last and stage.rejected == visit.release:
+        return f"rejected {stage.rejection}"
+    return f"here{forced}" if is_last else f"superseded{forced}"
 
 
 def _list_changes(here: Installation, name: str) -> Mapping[int, str]:
