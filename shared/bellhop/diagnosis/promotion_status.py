@@ -85,13 +85,14 @@ def _describe_next(stage: StageState, gate: StageGate, following: str, now: date
         return ""
     goal = f"promotes to {following}" if following else "is done"
     if stage.phase == "Soaking" and stage.whole_at:
-        left = stage.whole_at + gate.delay - now
+        over = stage.whole_at + gate.delay
+        opens = f"{find_opening(gate.window, over):%H:%M}" if gate.window else ""
         rest = [
             "if it is verified" if gate.verified else "",
             "once it is approved" if gate.manual else "",
-            f"if the window (from {gate.window.opens} UTC) is open" if gate.window else "",
+            f"if the window (from {opens} UTC) is open" if opens else "",
         ]
-        return ", ".join([f"{goal} in {format_span(left)}", *filter(None, rest)])
+        return ", ".join([f"{goal} in {format_span(over - now)}", *filter(None, rest)])
     if stage.phase == "Rejected":
         return f"goes no further: rejected {stage.message}"
     if stage.phase == "AwaitingApproval":

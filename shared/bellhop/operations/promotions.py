@@ -119,7 +119,8 @@ def roll_back(here: Installation, name: str, *, by: str, stage: str, release: in
     A stage that was rolled back already stays, unless a release is given.
 
     Raises:
-        ConflictError: the stage never had that release, or no other one.
+        ConflictError: the stage never had that release, or no other one, or returns to it by the
+            end of a rollback.
         MissingError: there is no such promotion, stage or release.
     """
     promotion = find_promotion(here, name)
@@ -130,6 +131,11 @@ def roll_back(here: Installation, name: str, *, by: str, stage: str, release: in
         if number == found.release:
             return state, Decision(found.name, number, is_new=False)
         _find_release(here, state, number)
+        if number == found.skipped:
+            raise ConflictError(
+                f"stage '{found.name}' of promotion '{name}' is rolled back from release {number}:"
+                f" `bellhop rollback promotion {name} --stage {found.name} --end` returns to it"
+            )
         if number not in [each.release for each in found.visits]:
             raise ConflictError(
                 f"cannot roll back promotion '{name}': stage '{found.name}' never had release"

@@ -30,7 +30,11 @@ from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
 ANNOTATION = "annotation"
-"""The approver of what the annotation of a custom resource approves: RBAC says who may write it."""
+"""The approver of what the annotation of a custom resource approves.
+
+RBAC says who may write it, and the API server's audit log who did: an object does not name its
+author, and the `userInfo` of an admission request is that of a write which may never be stored.
+"""
 
 _MOVING = ("Deploying", "Verifying", "Stalled")
 """Phases of stages that wait for clusters."""

@@ -19,6 +19,7 @@ from tests.unit.cli.conftest import Bellhop
 from tests.unit.promotions.conftest import auto, manual, promotion, version
 
 MINUTE = timedelta(minutes=1)
+LAST = {"name": "production"}
 
 
 @pytest.fixture
@@ -167,6 +168,9 @@ def test_rolls_a_stage_back_and_ends_that(bellhop: Bellhop) -> None:
     assert "Stage 'staging' of promotion 'agent' returns to release 1; it stays" in back.stdout
     again = bellhop("rollback", "promotion", "agent", "--stage", "staging")
     assert "Stage 'staging' of promotion 'agent' has release 1 already; it stays" in again.stdout
+    rows = json.loads(bellhop("history", "promotion", "agent", "-o", "json").stdout)
+    states = [each["state"] for each in rows if each["stage"] == "staging"]
+    assert states[-1] == f"rolled back to, by {pwd.getpwuid(os.getuid()).pw_name}"
     other = bellhop("rollback", "promotion", "agent", "--stage", "canary", "--end")
     assert "is not rolled back: it has release 2." in other.stdout
     end = bellhop("rollback", "promotion", "agent", "--stage", "staging", "--end")
@@ -188,12 +192,40 @@ def test_lists_the_releases_of_each_stage(bellhop: Bellhop) -> None:
     assert rows[-1]["changed"] == "ConfigMap default/agent changed"
 
 
+def test_a_release_that_failed_and_was_rolled_back_is_not_superseded(
+    bellhop: Bellhop, here: Installation, agent: PromotionState
+) -> None:
+    now = here.records.clock.now()
+    canary = agent.stage("canary")
+    visits = (*canary.visits, Visit(1, now, rolled_back=True), Visit(2, now + MINUTE))
+    stages = tuple(replace(x, visits=visits) if x is canary else x for x in agent.stages)
+    here.records.promotions.put(replace(agent, stages=stages))
+    rows = json.loads(bellhop("history", "promotion", "agent", "-o", "json").stdout)
+    states = [each["state"] for each in rows if each["stage"] == "canary"]
+    assert states == ["promoted", "rolled back", "rolled back to", "here"]
+
+
 @pytest.mark.usefixtures("agent")
 def test_a_promotion_that_is_not_there_is_named(bellhop: Bellhop) -> None:
     result = bellhop("approve", "promotion", "agnt")
     assert result.exit_code == 1
     assert "there is no promotion 'agnt'; did you mean 'agent'?" in result.stderr
     assert bellhop("approve", "agent").exit_code == 2
+
+
+def test_a_stage_that_soaks_says_when_it_is_over_and_when_its_window_opens(
+    bellhop: Bellhop, here: Installation, tmp_path: Path
+) -> None:
+    window = {"from": "0 20 * * *", "to": "0 23 * * *"}
+    path = tmp_path / "agent.yaml"
+    path.write_text(promotion(auto("staging", delay="1h", promotionWindow=window), LAST))
+    bellhop("apply", "-f", str(path))
+    now = here.records.clock.now()
+    staging = StageState("staging", 1, "Soaking", now, whole_at=now - 30 * MINUTE)
+    here.records.promotions.put(PromotionState("agent", 1, (staging,)))
+    row = bellhop("get", "promotions").stdout.splitlines()[1]
+    assert "promotes to production in 2" in row or "promotes to production in 30 min" in row
+    assert row.endswith(" min, if the window (from 20:00 UTC) is open")
 
 
 def stop(here: Installation, phase: StagePhase, message: str) -> None:

@@ -74,7 +74,9 @@ def test_an_annotation_approves_one_release(hub: Hub) -> None:
     hub.write(promotion(manual("staging"), LAST, annotations=approved))
     settle(hub)
     assert production.objects(CONFIG)
-    assert state(hub).stage("staging").visits[-1].approval
+    approval = state(hub).stage("staging").visits[-1].approval
+    assert approval
+    assert approval.by == "annotation"
 
     hub.write(version("2"))
     settle(hub)

@@ -109,6 +109,8 @@ def test_a_stage_that_is_rolled_back_stays_if_it_is_rolled_back_again(staged: Fl
         staged.settle()
     assert staged.has("production") == {"1"}
     assert staged.stage("production").message == "release 2 was rolled back by ann"
+    with pytest.raises(ConflictError, match=r"is rolled back from release 2: .* --end` returns"):
+        promotions.roll_back(here, "agent", stage="production", release=2, by="ann")
 
 
 def test_a_rollback_is_no_way_around_the_stages(waiting: Fleet3) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from bellhop.cli.output import (
@@ -153,32 +153,32 @@ def list_history(here: Installation, status: PromotionStatus) -> Iterator[Row]:
     """Yield when each stage got each release, in the order of time, and what differed in it."""
     changes = _list_changes(here, status.promotion.name)
     visits = [
-        (visit, each.state, visit is each.state.visits[-1])
+        (visit, each.state, following)
         for each in status.stages
-        for visit in each.state.visits
+        for visit, following in zip_longest(each.state.visits, each.state.visits[1:])
     ]
-    for visit, stage, is_last in sorted(visits, key=lambda each: each[0].begun_at):
+    for visit, stage, following in sorted(visits, key=lambda each: each[0].begun_at):
         yield {
             "release": visit.release,
             "stage": stage.name,
             "begun": visit.begun_at,
             "passed": visit.passed_at,
             "approved": _sign(visit.approval) if visit.approval else "",
-            "state": _describe_visit(visit, stage, is_last=is_last),
+            "state": _describe_visit(visit, stage, following),
             "changed": changes.get(visit.release, ""),
         }
 
 
-def _describe_visit(visit: Visit, stage: StageState, *, is_last: bool) -> str:
-    """Return what became of a release at a stage, and who decided that."""
+def _describe_visit(visit: Visit, stage: StageState, following: Visit | None) -> str:
+    """Return what became of a release at a stage before the following, and who decided that."""
     if visit.rolled_back:
         return f"rolled back to, by {visit.by}" if visit.by else "rolled back to"
     forced = f", forced by {visit.by}" if visit.by else ""
     if visit.passed_at:
         return f"promoted{forced}"
-    if is_last and stage.rejected == visit.release:
-        return f"rejected {stage.rejection}"
-    return f"here{forced}" if is_last else f"superseded{forced}"
+    if following:
+        return f"rolled back{forced}" if following.rolled_back else f"superseded{forced}"
+    return f"rejected {stage.rejection}" if stage.rejected == visit.release else f"here{forced}"
 
 
 def _list_changes(here: Installation, name: str) -> Mapping[int, str]:
