@@ -92,7 +92,7 @@ def _make_state(found: PromotionStatus) -> State:
     said = f"{place}: {_describe(found.at)}"
     if latest and at.phase == "Promoted" and found.stages[-1].state.passed >= latest:
         return succeed("Promoted", f"release {latest} has passed all stages", at.since)
-    if at.phase in _STALLED and not at.is_rolled_back_by_user:
+    if at.phase in _STALLED and at.stopped:
         return stall(at.phase, said, at.since)
     if at.phase in _WAITING:
         return wait(at.phase, said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -64,14 +64,15 @@ def list_conditions(here: Installation) -> Iterator[Condition]:
     for name in here.catalogs.known().promotions:
         kept = here.records.promotions.get(name)
         for stage in kept.value.stages if kept else ():
-            if (cure := _CURES.get(stage.phase)) and not stage.is_rolled_back_by_user:
+            if stage.stopped:
                 what = f"release {stage.release} is {stage.phase}"
                 about = f"stage '{stage.name}' of '{name}'"
                 said = ": ".join(filter(None, (what, stage.message)))
-                yield failure("promotion", about, f"{said}; {cure}", since=stage.since)
+                said = f"{said}; {_CURES[stage.phase]}"
+                yield failure("promotion", about, said, since=stage.since)
 
 
-_CURES = {
+_CURES: Mapping[str, str] = {
     "Stalled": "correct the cause, or apply another version; no later stage gets this one",
     "Empty": "correct the stage's clusterSelector, label clusters, or have empty stages passed by"
     " the annotation bellhop.dev/empty-stage: skip",

@@ -18,8 +18,12 @@ from bellhop.operations.promotions import refuse_stage_profile
 from bellhop.state.cluster import Cluster
 
 
-def find_pausable(here: Installation, trigger: str, profile: str) -> DeclarationKey:
+def find_pausable(
+    here: Installation, trigger: str, profile: str, verb: str = "pause"
+) -> DeclarationKey:
     """Return the trigger, or if there is none the profile, of that name.
+
+    `verb` is what is to be done, for errors.
 
     Raises:
         InvalidError: a trigger or promotion makes the profile, and is to be paused instead.
@@ -35,20 +39,20 @@ def find_pausable(here: Installation, trigger: str, profile: str) -> Declaration
             return key
     if trigger:
         raise MissingError(
-            f"cannot pause trigger '{trigger}': there is none; `bellhop get eventtriggers` lists"
+            f"cannot {verb} trigger '{trigger}': there is none; `bellhop get eventtriggers` lists"
             " those that are"
         )
     [key] = keys
-    instead = "pause that, by `bellhop pause promotion {promotion}`"
-    refuse_stage_profile(here, profile, "pause", instead)
+    instead = f"{verb} that, by `bellhop {verb} promotion {{promotion}}`"
+    refuse_stage_profile(here, profile, verb, instead)
     for each in here.catalogs.known().triggers:
         if any(found.name == profile for found in here.records.profiles.heads(each)):
             raise InvalidError(
-                f"cannot pause {key.kind} '{profile}': trigger '{each}' makes it; pause that, by"
-                f" `bellhop pause trigger {each}`"
+                f"cannot {verb} {key.kind} '{profile}': trigger '{each}' makes it; {verb} that, by"
+                f" `bellhop {verb} trigger {each}`"
             )
     raise MissingError(
-        f"cannot pause {key.kind} '{profile}': there is none; `bellhop get {key.kind.lower()}s`"
+        f"cannot {verb} {key.kind} '{profile}': there is none; `bellhop get {key.kind.lower()}s`"
         " lists those that are"
     )
 

@@ -90,9 +90,10 @@ class StageState(Struct, frozen=True):
     visits: tuple[Visit, ...] = ()
 
     @property
-    def is_rolled_back_by_user(self) -> bool:
-        """Return whether it has a former release by a user's decision, which is no failure."""
-        return self.phase == "RolledBack" and bool(self.visits and self.visits[-1].by)
+    def stopped(self) -> bool:
+        """Return whether its release stopped here by itself, and needs a user to go on."""
+        by_user = self.phase == "RolledBack" and self.visits and self.visits[-1].by
+        return self.phase in ("Stalled", "Empty", "RolledBack") and not by_user
 
 
 def make_witness(profile: str, cluster: str) -> str:

@@ -149,6 +149,7 @@ def test_a_decision_about_a_paused_promotion_warns(bellhop: Bellhop) -> None:
         ("rollback agent-canary", "`bellhop rollback promotion agent --stage canary`"),
         ("rollback agent-canary --end", "`bellhop rollback promotion agent --stage canary --end`"),
         ("pause clusterprofile agent-canary", "`bellhop pause promotion agent`"),
+        ("resume agent-canary", "`bellhop resume promotion agent`"),
         ("delete clusterprofile agent-canary", "`bellhop delete clusterpromotion agent`"),
         ("delete clusterprofiles agent-canary --ignore-not-found", "remove the stage from it"),
     ],

@@ -85,7 +85,7 @@ _WAITING = "Stage of the promotion; by default the one that waits for an approva
 @click.command(
     "approve",
     cls=Command,
-    usage=(f"{_USAGE} [--stage STAGE] [--reason TEXT]",),
+    usage=(f"{_USAGE} [--stage STAGE] [--release NUMBER] [--reason TEXT]",),
     examples=("bellhop approve promotion agent --stage staging --reason CHG-4711",),
 )
 @promotion_options(stage=_WAITING)
@@ -107,7 +107,7 @@ def command(name: str, stage: str, release: int | None, reason: str) -> None:
 @click.command(
     "reject",
     cls=Command,
-    usage=(f"{_USAGE} [--stage STAGE] [--reason TEXT]",),
+    usage=(f"{_USAGE} [--stage STAGE] [--release NUMBER] [--reason TEXT]",),
     examples=("bellhop reject promotion agent --stage staging",),
 )
 @promotion_options(stage=_WAITING)

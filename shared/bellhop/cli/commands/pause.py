@@ -92,19 +92,21 @@ def _pause_one(words: tuple[str, ...], done: str, value: str | None) -> None:
     if profile and resolve_trigger(here, profile):
         say(f"'{profile}' is a trigger: this applies to all profiles that it generated.", err=True)
         trigger, profile = profile, ""
-    key = _find_key(here, what, trigger, profile)
+    key = _find_key(here, what, trigger, profile, "resume" if value is None else "pause")
     is_new = pause_manifest(here, key, value) != "unchanged"
     _report(key.kind, key.place, done, is_new=is_new)
 
 
-def _find_key(here: Installation, what: str, trigger: str, profile: str) -> DeclarationKey:
+def _find_key(
+    here: Installation, what: str, trigger: str, profile: str, verb: str
+) -> DeclarationKey:
     from bellhop.diagnosis.names import resolve_profile
     from bellhop.operations.pause import find_pausable
     from bellhop.operations.promotions import find_promotion
 
     if what == PROMOTION:
         return find_promotion(here, trigger).key
-    return find_pausable(here, trigger, resolve_profile(here, profile))
+    return find_pausable(here, trigger, resolve_profile(here, profile), verb)
 
 
 def _pause_cluster(here: Installation, name: str, done: str, *, paused: bool) -> None:
