@@ -83,6 +83,10 @@ def test_a_chart_goes_to_production_once_a_job_has_verified_it(flow: Flow, tmp_p
             eventually(f"staging has {text}", lambda text=text: greeting(flow.destination) == text)
             eventually("the Job runs", lambda: flow.destination.get(JOB))
             eventually("it is verified", lambda: "Verifying" in shown(flow))
+            compared = flow.stand.bellhop("diff", "promotion", "web", "--stage", "production")
+            assert compared.returncode == 1, compared.stderr
+            assert "which is Verifying at stage 'staging', comes next" in compared.stdout
+            assert ("-  greeting: one\n+  greeting: two" in compared.stdout) == (text == "two")
             assert greeting(flow.source) != text
 
             flow.destination.patch(JOB, {"status": {"succeeded": 1}}, "status")

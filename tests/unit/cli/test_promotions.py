@@ -193,6 +193,23 @@ def test_lists_the_releases_of_each_stage(bellhop: Bellhop) -> None:
     assert rows[-1]["changed"] == "ConfigMap default/agent changed"
 
 
+@pytest.mark.usefixtures("agent")
+def test_a_diff_names_the_release_that_comes_next(bellhop: Bellhop) -> None:
+    found = bellhop("diff", "promotion", "agent", "--stage", "production")
+    assert found.stdout == (
+        "Release 2, which is AwaitingApproval at stage 'canary', comes next to stage 'production'"
+        " of promotion 'agent', which has no clusters.\n"
+    )
+    assert (found.stderr, found.exit_code) == ("Nothing would change.\n", 0)
+    rows = bellhop("diff", "promotion/agent", "--stage", "production", "-o", "json")
+    assert json.loads(rows.stdout) == []
+    assert rows.stderr.startswith("Release 2, which is")
+    files = bellhop("diff", "-f", "absent.yaml", "--stage", "production")
+    assert "-f compares manifests with what is stored" in files.stderr
+    two = bellhop("diff", "promotion", "agent", "other", "--stage", "production")
+    assert "name one promotion: each has stages of its own" in two.stderr
+
+
 def test_a_release_that_failed_and_was_rolled_back_is_not_superseded(
     bellhop: Bellhop, here: Installation, agent: PromotionState
 ) -> None:
