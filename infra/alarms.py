@@ -33,6 +33,7 @@ ALARMS = (
     Alarm("steps-fail", "BellhopStepsFail"),
     Alarm("misses", "BellhopEventsMissed"),
     Alarm("deletions-held", "BellhopDeletionsHeld"),
+    Alarm("promotions-stalled", "BellhopPromotionsStalled"),
     Alarm("requests-refused", "BellhopRequestsRefused"),
     Alarm("ingest-errors", "BellhopIngestErrors"),
     Alarm("slow", "BellhopSlow"),

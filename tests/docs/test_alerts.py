@@ -53,6 +53,7 @@ WELL = {
     'bellhop_clusters{state="Down"}': "0x120",
     "bellhop_missed_events_total": "3x120",
     'bellhop_held_deletions{cause="events"}': "0x120",
+    "bellhop_promotion_stalled": "0x120",
     'bellhop_ingest_requests_total{status="401"}': "2x120",
     'bellhop_ingest_requests_total{status="503"}': "2x120",
     'bellhop_deployment_latency_seconds_bucket{le="60"}': "0+10x120",
@@ -122,6 +123,11 @@ FIRING = {
         5,
         "The deletion guard holds 12 deletions",
         {"cause": "events"},
+    ),
+    "BellhopPromotionsStalled": Firing(
+        {"bellhop_promotion_stalled": "2x120"},
+        10,
+        "Stages of promotions at which a release is stopped: 2",
     ),
     "BellhopRequestsRefused": Firing(
         {'bellhop_ingest_requests_total{status="401"}': "0+1x120"},

@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bellhop.cli.main import cli
 from bellhop.ports.queue import GivenUp
-from bellhop.runtime.embedded.gauges import clusters_by_name, profiles_by_name
+from bellhop.runtime.embedded.gauges import clusters_by_name, profiles_by_name, promotions_by_name
 from bellhop.runtime.embedded.state import open_state
 from bellhop.settings import Settings
 from bellhop.state.messages import Resolve
@@ -149,7 +149,9 @@ def test_the_table_of_names_has_each_metric_as_it_is_exported(tmp_path: Path) ->
     opened = open_state(tmp_path / "state", Settings())
     here = opened.installation
     exported: dict[str, Any] = {
-        each.name: each for each in (*clusters_by_name(here), *profiles_by_name(here))
+        each.name: each
+        for read in (clusters_by_name, profiles_by_name, promotions_by_name)
+        for each in read(here)
     }
     opened.close()
     rows = ROW.findall(PAGE.read_text().partition(NAMES)[2])

@@ -368,8 +368,9 @@ def test_watches_for_lines_that_are_written() -> None:
     code = "\n".join(path.read_text() for path in (ROOT.parent / "shared").rglob("*.py"))
     lines = re.findall(r'jsonPayload\.(?:message|what)=\\"(.+?)\\"', alarms)
 
-    assert len(lines) == 5
-    assert re.findall(r"jsonPayload\.(\w+)>", alarms) == ["pendingSeconds", "since_ring_ms"]
+    assert len(lines) == 6
+    compared = ["pendingSeconds", "since_ring_ms", "stage_seconds"]
+    assert re.findall(r"jsonPayload\.(\w+)>", alarms) == compared
     assert "pendingSeconds=" in code
     assert [each for each in lines if f'"{each}"' not in code] == []
 

@@ -1,4 +1,4 @@
-"""Alerts about clusters, by the names that metrics and log lines have for them in both clouds."""
+"""Alerts about clusters and promotions, by their names in metrics and log lines of both clouds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ UNREACHABLE = "ClustersUnreachable"
 SILENT = "ClustersSilent"
 EXPIRING = "CredentialsExpiring"
 HELD = "DeletionsHeld"
+STALLED = "PromotionsStalled"
 
-ALERTS = (UNREACHABLE, SILENT, EXPIRING, HELD)
+ALERTS = (UNREACHABLE, SILENT, EXPIRING, HELD, STALLED)
 """Conditions that each tick of a cloud's timer reports while they last."""
 
 _OF_STATE = {"Down": UNREACHABLE, "Unauthorized": UNREACHABLE, "Silent": SILENT}
@@ -21,14 +22,17 @@ class Alert(Struct, frozen=True):
     """A cluster that needs attention: its state is bad, or its credentials expire soon.
 
     `state` is Down, Unauthorized or Silent, and empty for any other; `expires_at` is when its
-    credentials expire, if that is within the warning period.
+    credentials expire, if that is within the warning period. Or it is of a promotion, of which so
+    many `stages` are stopped.
     """
 
     state: str = ""
     expires_at: datetime | None = None
+    stages: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the alerts that the cluster counts in."""
-        of_state = [_OF_STATE[self.state]] if self.state in _OF_STATE else []
-        return (*of_state, *([EXPIRING] if self.expires_at else []))
+        """Return the alerts that the cluster, or the promotion, counts in."""
+        found = [_OF_STATE[self.state]] if self.state in _OF_STATE else []
+        found += [EXPIRING] if self.expires_at else []
+        return (*found, *([STALLED] if self.stages else []))

@@ -19,8 +19,8 @@ class Maintenance:
     def collect(self, _: CollectGarbage) -> None:
         """Delete unused contents, and set the timers of clusters that have none.
 
-        Nothing expires within a day after the clock jumped ahead. An alert of no cluster is left
-        where a version without alerts has removed the cluster.
+        Nothing expires within a day after the clock jumped ahead. An alert of no cluster or
+        promotion is left where a version without alerts has removed it.
         """
         now = self._records.clock.now()
         if not self._records.pulses.doubts(now):
@@ -29,7 +29,8 @@ class Maintenance:
         alerted = [name for name, _ in self._records.alerts.rows()]
         clusters = list(self._records.clusters.all())
         for name in {*alerted}.difference(each.key for each in clusters):
-            self._records.alerts.delete(name)
+            if self._records.promotions.get(name) is None:
+                self._records.alerts.delete(name)
         for cluster in clusters:
             self._set_missing(sweep_timer(cluster.key), Resync(cluster.key))
             if cluster.forwarder or cluster.abandoned:

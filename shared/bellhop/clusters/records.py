@@ -150,9 +150,10 @@ class Circuits(Table[Circuit, str]):
 
 
 class Alerts(Table[Alert, str]):
-    """Clusters that need attention: few, so that a tick counts them without reading all.
+    """Clusters and promotions that need attention: few, so a tick counts them without reading all.
 
-    A cluster that needs no attention has no record.
+    One that needs no attention has no record. The name of a promotion has no slash, as the key of
+    each cluster has.
     """
 
     kind = Alert

@@ -168,5 +168,8 @@ def find_start(records: Records, ago: timedelta) -> datetime:
 
 
 def format_profile(entry: Entry) -> str:
+    """Return the profile of a line, or the promotion; empty if it has none."""
+    if promotion := entry.context.get("promotion"):
+        return f"ClusterPromotion {promotion}"
     profile = entry.context.get("profile")
     return f"{profile_kind(profile)} {profile_place(profile)}" if profile else ""

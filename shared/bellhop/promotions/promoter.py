@@ -9,6 +9,7 @@ profiles in it, and its message comes again.
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from datetime import datetime, timedelta
 
@@ -16,16 +17,18 @@ from msgspec.structs import replace
 
 from bellhop.api.promotion import ClusterPromotion
 from bellhop.catalog.cache import Catalogs
+from bellhop.clusters.alert import Alert
 from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.promotions.facts import is_provisioned, read_facts
 from bellhop.promotions.machine import PromotionPlan, StagePlan, advance, approve
 from bellhop.promotions.releases import ReleaseMaker
+from bellhop.promotions.steps import list_steps
 from bellhop.state.concurrency import until_settled
 from bellhop.state.delays import promotion_timer
-from bellhop.state.event_recorder import Nobody, Note, noting
+from bellhop.state.event_recorder import Nobody, Note, write
 from bellhop.state.messages import Promote, Publisher, Resolve
-from bellhop.state.promotion import Approval, PromotionState, StageState
+from bellhop.state.promotion import Approval, PromotionState, StageEvent
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
 
@@ -72,35 +75,55 @@ class Promoter:
         catalog = self._catalogs.current()
         promotion = catalog.promotions.get(message.promotion)
         if promotion is None:
-            return self._end(kept)
+            return self._end(message.promotion, kept)
         old = kept.value if kept else PromotionState(message.promotion)
-        with noting(self._records, Nobody(), "", "") as note:
-            note.context = {"promotion": message.promotion}
-            try:
-                release = self._releases.make(catalog, promotion, old.latest)
-                facts = read_facts(self._records, catalog, promotion, old)
-                plan, now = plan_promotion(promotion), self._records.clock.now()
-                latest = replace(old, latest=release.number)
-                latest = _approve_by_annotation(promotion, latest, now)
-                new, wake_at = advance(latest, plan, facts, now)
-                if any(each.phase in _MOVING for each in new.stages):
-                    # Whatever was lost, it is counted again.
-                    wake_at = min(filter(None, (wake_at, now + self._interval)))
-                changed = _list_changed(promotion, old, new)
-                new = replace(new, unpublished=tuple(dict.fromkeys((*old.unpublished, *changed))))
-                token = kept.token if kept else ABSENT
-                if new != old:
-                    token = self._records.promotions.put(new, expect=token)
-                    _describe(old, new, note)
-            except StaleError:
-                return False
-        self._publish(new, token)
+        begun = time.perf_counter()
+        try:
+            release = self._releases.make(catalog, promotion, old.latest)
+            facts = read_facts(self._records, catalog, promotion, old)
+            plan, now = plan_promotion(promotion), self._records.clock.now()
+            latest = replace(old, latest=release.number)
+            latest = _approve_by_annotation(promotion, latest, now)
+            new, wake_at = advance(latest, plan, facts, now)
+            if any(each.phase in _MOVING for each in new.stages):
+                # Whatever was lost, it is counted again.
+                wake_at = min(filter(None, (wake_at, now + self._interval)))
+            changed = _list_changed(promotion, old, new)
+            new = replace(new, unpublished=tuple(dict.fromkeys((*old.unpublished, *changed))))
+            steps = list(list_steps(old, new, now))
+            token = kept.token if kept else ABSENT
+            if new != old:
+                token = self._records.promotions.put(new, expect=token)
+        except StaleError:
+            return False
+        self._note(new.name, steps, (time.perf_counter() - begun) * 1000)
+        token = self._publish(new, token)
         self._set_timer(message.promotion, wake_at)
         if new.latest != old.latest:
             self._releases.prune(promotion.name, new.held | {new.latest})
         # A deployment that ended before it could see that it is a witness has not been counted.
-        again = self._has_late_witness(new)
+        again = self._has_late_witness(new) or not self._report_stopped(new, token)
         return self._catalogs.current().revision == catalog.revision and not again
+
+    def _note(self, name: str, steps: list[StageEvent], took: float) -> None:
+        """Write the steps to the event log; the first has the time that all of them took."""
+        for step in steps:
+            context: dict[str, str | float] = {"promotion": name}
+            if step.seconds is not None:
+                context["stage_seconds"] = step.seconds
+            note = Note(step.what, step.detail, context=context)
+            write(self._records, Nobody(), "", "", note, took if step is steps[0] else 0.0)
+
+    def _report_stopped(self, state: PromotionState, token: str) -> bool:
+        """Record how many stages are stopped, for the alarms of clouds.
+
+        Return whether it is still so: another worker may have written the state meanwhile.
+        """
+        alert = Alert(stages=len(state.stopped))
+        if self._records.alerts.get(state.name) == alert:
+            return True
+        self._records.alerts.put(state.name, alert)
+        return self._records.promotions.token(state.name) == token
 
     def _has_late_witness(self, state: PromotionState) -> bool:
         """Return whether a cluster whose deployment a stage waits for has just been deployed."""
@@ -112,13 +135,14 @@ class Promoter:
                 return True
         return False
 
-    def _publish(self, state: PromotionState, token: str) -> None:
-        if not state.unpublished:
-            return
-        self._publisher.publish(map(Resolve, state.unpublished))
-        with suppress(StaleError):
-            # A later writer publishes what is left, or has.
-            self._records.promotions.mark_published(state, expect=token)
+    def _publish(self, state: PromotionState, token: str) -> str:
+        """Publish the messages of a state, and return the token that its record has then."""
+        if state.unpublished:
+            self._publisher.publish(map(Resolve, state.unpublished))
+            with suppress(StaleError):
+                # A later writer publishes what is left, or has.
+                return self._records.promotions.mark_published(state, expect=token)
+        return token
 
     def _set_timer(self, name: str, at: datetime | None) -> None:
         timer = promotion_timer(name)
@@ -129,8 +153,9 @@ class Promoter:
         elif kept is None or kept.value.at != at:
             self._records.timers.set(timer, at, Promote(name).message().body)
 
-    def _end(self, kept: Stored[PromotionState] | None) -> bool:
+    def _end(self, name: str, kept: Stored[PromotionState] | None) -> bool:
         """Forget a promotion that was deleted, once its profiles are on their way out."""
+        self._records.alerts.delete(name)
         if kept is None:
             return True
         state = kept.value
@@ -183,26 +208,3 @@ def _list_changed(
         if (stage.phase == "Verifying") != (was.phase == "Verifying"):
             changed.append(promotion.verification_name(stage.name))
     return changed
-
-
-def _describe(old: PromotionState, new: PromotionState, note: Note) -> None:
-    """Note the step that people look for: the last one, if there are several."""
-    for stage in new.stages:
-        was = old.stage(stage.name)
-        if said := _describe_stage(was, stage):
-            note.what, note.detail = said
-
-
-def _describe_stage(was: StageState, stage: StageState) -> tuple[str, str] | None:
-    place = f"release {stage.release} at stage '{stage.name}'"
-    if stage.passed > was.passed:
-        return "promoted", place
-    if stage.phase == was.phase and stage.release == was.release:
-        return None
-    if stage.phase == "Stalled":
-        return "stalled", f"{place}: {stage.message}"
-    if stage.phase == "RolledBack":
-        return "rolled back", f"{place}: {stage.message}"
-    if stage.release != was.release:
-        return "begins", place
-    return None

@@ -95,10 +95,47 @@ class StageState(Struct, frozen=True):
         by_user = self.phase == "RolledBack" and self.visits and self.visits[-1].by
         return self.phase in ("Stalled", "Empty", "RolledBack") and not by_user
 
+    @property
+    def stopped(self) -> bool:
+        """Return whether its release stopped here by itself, and needs a user to go on."""
+        is_stopped = self.phase in ("Stalled", "Empty", "RolledBack")
+        return is_stopped and not self.is_rolled_back_by_user
+
 
 def make_witness(profile: str, cluster: str) -> str:
     """Return how a stage names the cluster whose deployment it waits for."""
     return f"{profile} {cluster}"
+
+
+StageStep = Literal["begins", "promoted", "approved", "stalled", "rolled back"]
+
+
+class StageEvent(Struct, frozen=True):
+    """A step of a release at a stage, for the event log and for notifications."""
+
+    what: StageStep
+    stage: str
+    release: int
+    at: datetime
+    detail: str = ""
+    seconds: float | None = None
+    """The time from the beginning of the stage until the release had passed it."""
+    number: int = 0
+    """Its place among the events of the promotion that are sent, from 1."""
+
+
+class Delivery(Struct, frozen=True):
+    """How far one receiver has got the events of a promotion."""
+
+    to: str
+    """The type of notifications; empty while the Secret has none."""
+    sent: int = 0
+    """The number of the last event that was sent."""
+    until: datetime | None = None
+    """Nothing is sent before then."""
+    failures: int = 0
+    """Failures in a row, the last one with this error."""
+    error: str = ""
 
 
 class PromotionState(Struct, frozen=True):
@@ -112,6 +149,12 @@ class PromotionState(Struct, frozen=True):
     """The time at which the last stage was provisioned with a newer release."""
     unpublished: tuple[str, ...] = ()
     """Profiles of stages that are still to be rendered again."""
+    event_count: int = 0
+    """The number of the last event that was to be sent."""
+    events: tuple[StageEvent, ...] = ()
+    """Those that a receiver has not got yet, by number."""
+    deliveries: tuple[Delivery, ...] = ()
+    """The receivers, as long as there are events."""
 
     def stage(self, name: str) -> StageState:
         """Return a stage, as it is before its first release if it is not known."""
@@ -120,6 +163,11 @@ class PromotionState(Struct, frozen=True):
     def is_witness(self, profile: str, cluster: str) -> bool:
         """Return whether a stage is to be counted once a profile is deployed in a cluster."""
         return any(each.witness == make_witness(profile, cluster) for each in self.stages)
+
+    @property
+    def stopped(self) -> tuple[str, ...]:
+        """Return the stages at which a release stopped by itself."""
+        return tuple(each.name for each in self.stages if each.stopped)
 
     @property
     def held(self) -> frozenset[int]:

@@ -115,6 +115,11 @@ locals {
       description = "The deletion guard holds deletions: see `bellhop get held`."
       metric      = "DeletionsHeld"
     })
+    promotions-stalled = merge(local.reported, {
+      description = "Releases of promotions are stopped at a stage: `bellhop show failures` names the stages and causes."
+      metric      = "PromotionsStalled"
+      periods     = 2
+    })
     steps-fail = merge(local.above, local.own_metric, {
       description = "Steps have kept failing for an hour: `bellhop show failures` names clusters and causes."
       metric      = "Failed"

@@ -4,6 +4,7 @@ locals {
     { title = "Events", stat = "Sum", metrics = [for each in ["Events", "Matched", "Applied", "Failed"] : ["Bellhop", each, "installation", local.table]] },
     { title = "Misses", stat = "Sum", metrics = [["Bellhop", "Misses", "installation", local.table]] },
     { title = "From event to applied, in milliseconds", stat = "p99", metrics = [for each in ["p50", "p99"] : ["Bellhop", "Latency", "installation", local.table, { stat = each, label = each }]] },
+    { title = "Stages of promotions, in seconds", stat = "p50", metrics = [for each in ["p50", "Maximum"] : ["Bellhop", "PromotionStageSeconds", "installation", local.table, { stat = each, label = each }]] },
     # A metric of each cluster that an alert names, while it is so.
     { title = "Clusters", stat = "Maximum", metrics = [[{ expression = "SEARCH('{Bellhop,installation,cluster} installation=\"${local.table}\"', 'Maximum', 300)", id = "clusters" }]] },
     { title = "Waiting", stat = "Maximum", metrics = [for queue in aws_sqs_queue.inbox : ["AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queue.name]] },

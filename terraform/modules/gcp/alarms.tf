@@ -83,6 +83,11 @@ locals {
       query       = "sum by (cluster) (increase(${local.series.alerts}{${local.of_functions},alert=\"DeletionsHeld\"}[5m])) > 0"
       duration    = "300s"
     }
+    promotions-stalled = {
+      description = "Releases of promotions are stopped at a stage: `bellhop show failures` names the stages and causes."
+      query       = "sum(increase(${local.series.alerts}{${local.of_functions},alert=\"PromotionsStalled\"}[5m])) > 0"
+      duration    = "600s"
+    }
     steps-fail = {
       description = "Steps have kept failing for an hour: `bellhop show failures` names clusters and causes."
       query       = "sum(increase(${local.series.lines}{${local.of_functions},what=\"failed\"}[30m])) > 0"

@@ -31,6 +31,7 @@ resource "google_storage_bucket" "guard" {
     google_logging_metric.alerts,
     google_logging_metric.latency,
     google_logging_metric.lines,
+    google_logging_metric.stages,
     google_logging_project_exclusion.own,
     google_logging_project_sink.own,
     google_logging_saved_query.this,

@@ -79,7 +79,7 @@ resource "google_logging_metric" "lines" {
 resource "google_logging_metric" "alerts" {
   project     = local.with.logging
   name        = "${var.name}-alerts"
-  description = "Alerts of Bellhop ${var.name}: a line a minute while a cluster needs attention"
+  description = "Alerts of Bellhop ${var.name}: a line a minute while a cluster or a promotion needs attention"
   filter      = "${local.lines} AND jsonPayload.message=\"Something needs attention\""
 
   label_extractors = {
@@ -95,13 +95,13 @@ resource "google_logging_metric" "alerts" {
     labels {
       key         = "alert"
       value_type  = "STRING"
-      description = "What is so: ClustersUnreachable, ClustersSilent, CredentialsExpiring, DeletionsHeld"
+      description = "What is so: ClustersUnreachable, ClustersSilent, CredentialsExpiring, DeletionsHeld, PromotionsStalled"
     }
 
     labels {
       key         = "cluster"
       value_type  = "STRING"
-      description = "The cluster; empty for those beyond `named_clusters`"
+      description = "The cluster; empty for those beyond `named_clusters`, and for promotions"
     }
   }
 }
@@ -125,6 +125,29 @@ resource "google_logging_metric" "latency" {
       num_finite_buckets = 47
       growth_factor      = 1.25
       scale              = 25
+    }
+  }
+}
+
+resource "google_logging_metric" "stages" {
+  project         = local.with.logging
+  name            = "${var.name}-promotion-stages"
+  description     = "Seconds from when a stage of a promotion of Bellhop ${var.name} began a release until that passed it"
+  filter          = "${local.lines} AND jsonPayload.what=\"promoted\" AND jsonPayload.stage_seconds>=0"
+  value_extractor = "EXTRACT(jsonPayload.stage_seconds)"
+
+  metric_descriptor {
+    metric_kind = "DELTA"
+    value_type  = "DISTRIBUTION"
+    unit        = "s"
+  }
+
+  # From a minute to four months: each bucket ends half higher.
+  bucket_options {
+    exponential_buckets {
+      num_finite_buckets = 30
+      growth_factor      = 1.5
+      scale              = 60
     }
   }
 }

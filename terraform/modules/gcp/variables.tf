@@ -317,7 +317,7 @@ variable "destroy_with_clusters" {
 }
 
 variable "alarms" {
-  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events, lost clusters, credentials that expire, failing steps, held deletions, refused requests, slow events and a schedule that does not tick."
+  description = "Whether to watch for dead letters, old messages, errors, throttles, missed events, lost clusters, credentials that expire, failing steps, held deletions, stalled promotions, refused requests, slow events and a schedule that does not tick."
   type        = bool
   default     = true
 }

@@ -566,7 +566,7 @@ def test_what_a_cluster_holds_of_charts_is_described(bellhop: Bellhop, here: Ins
     [
         (
             ("--metrics", "127.0.0.1:0", "--metrics-labels", "cluster,object"),
-            "cannot serve metrics with the label 'object': use cluster, profile or both",
+            "cannot serve metrics with the label 'object': use cluster, profile or promotion",
         ),
         (
             ("--metrics-labels", "cluster"),

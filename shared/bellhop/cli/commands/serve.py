@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - to recognize them, not to bind them
 _HIGHEST_PORT = 65535
 _SCRAPED = "127.0.0.1:9464"
-_LABELS = frozenset({"cluster", "profile"})
+_LABELS = frozenset({"cluster", "profile", "promotion"})
 _OFTEN = (700, 10, 10)
 """Python's own thresholds of garbage collection: this command runs for months."""
 
@@ -59,8 +59,8 @@ _OFTEN = (700, 10, 10)
     "--metrics-labels",
     default="",
     metavar="NAMES",
-    help="Also serve metrics that name each cluster, each profile, or both: cluster,profile. At"
-    " most 1000 of each.",
+    help="Also serve metrics that name each cluster, profile or promotion, as in cluster,profile."
+    " At most 1000 of each.",
 )
 @click.option(
     "--own-cluster",
@@ -128,7 +128,7 @@ def _read_metrics(metrics: str, labels: str) -> Scraping | None:
     names = [each.strip() for each in labels.split(",") if each.strip()]
     if unknown := sorted(set(names) - _LABELS):
         raise InvalidError(
-            f"cannot serve metrics with the label '{unknown[0]}': use cluster, profile or both"
+            f"cannot serve metrics with the label '{unknown[0]}': use cluster, profile or promotion"
         )
     if not metrics:
         if names:

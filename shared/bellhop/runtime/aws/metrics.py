@@ -25,6 +25,7 @@ CLUSTER = "cluster"
 TOOK = "Milliseconds"
 PENDING = "OldestPending"
 LATENCY = "Latency"
+STAGE = "PromotionStageSeconds"
 REFUSED = "Refused"
 UNITS = {
     **dict.fromkeys(COUNTED.values(), "Count"),
@@ -32,6 +33,7 @@ UNITS = {
     TOOK: "Milliseconds",
     LATENCY: "Milliseconds",
     PENDING: "Seconds",
+    STAGE: "Seconds",
 }
 """Every metric, with its unit in CloudWatch's words."""
 
@@ -51,7 +53,7 @@ class Metrics:
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._measured: dict[str, float] = {}
-        self._latencies: list[float] = []
+        self._values: dict[str, list[float]] = {}
         self._begun = seconds()
 
     def begin(self) -> None:
@@ -63,9 +65,15 @@ class Metrics:
         with self._lock:
             if found := counted(entry):
                 self._counts[found[0]] += found[1]
-            if since is not None and len(self._latencies) < _MOST_VALUES:
-                # The cluster's clock may be ahead of ours.
-                self._latencies.append(max(0.0, since))
+            self._add(LATENCY, since)
+            self._add(STAGE, entry.context.get("stage_seconds"))
+
+    def _add(self, name: str, value: float | None) -> None:
+        """Add one of the values of which a metric has several in a line."""
+        values = self._values.setdefault(name, [])
+        if value is not None and len(values) < _MOST_VALUES:
+            # The cluster's clock may be ahead of ours.
+            values.append(max(0.0, value))
 
     def count_refusal(self) -> None:
         """Count a request whose sender was refused."""
@@ -87,12 +95,11 @@ class Metrics:
         with self._lock:
             counts, self._counts = dict(self._counts), Counter()
             measured, self._measured = self._measured, {}
-            latencies, self._latencies = self._latencies, []
+            values, self._values = self._values, {}
         found: dict[str, float | list[float]] = {**measured}
         if counts:
             found |= {**counts, TOOK: round((self._seconds() - self._begun) * 1000, 1)}
-        if latencies:
-            found[LATENCY] = latencies
+        found |= {name: each for name, each in values.items() if each}
         if found:
             self._write({DIMENSION: self._installation}, found)
 

@@ -30,6 +30,13 @@ SENTENCES = {
     "applied": "Applied a profile",
     "removed": "Removed a profile",
     "failed": "A step failed",
+    "begins": "A stage begins to deploy a release",
+    "promoted": "A release has passed a stage",
+    "approved": "A release was approved",
+    "rejected": "A release was rejected",
+    "stalled": "A release is stopped at a stage",
+    "rolled back": "A former release was deployed",
+    "rollback ended": "A rollback has ended",
 }
 """The message of a line, by its event."""
 

@@ -29,11 +29,12 @@ MOST_ALERTS = 1000
 
 
 def report_alerts(here: Resources) -> None:
-    """Report the clusters that need attention, and held deletions; a healthy fleet has no line."""
+    """Report clusters and promotions that need attention, and held deletions, if there are any."""
     found: dict[str, list[str]] = {}
-    for cluster, alert in here.records.alerts.first(MOST_ALERTS):
+    for key, alert in here.records.alerts.first(MOST_ALERTS):
         for name in alert.names:
-            found.setdefault(name, []).append(cluster)
+            # A promotion is counted, and not named: the label is that of a cluster.
+            found.setdefault(name, []).append("" if alert.stages else key)
     held = [each.cluster for each in here.records.holds.all(most=MOST_ALERTS) if each.held_at]
     # A change of manifests is held for all clusters together.
     held += ["" for _ in here.records.removals.all(most=MOST_ALERTS)]

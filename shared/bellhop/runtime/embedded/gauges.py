@@ -1,7 +1,8 @@
 """How an installation is right now, read from its records when Prometheus scrapes.
 
-    scrape ──► parts: clusters, queues, timers, held, disk ──► those that were read within 2 s
-                                                          └──► bellhop_collector_success for each
+    scrape ──► parts: clusters, queues, timers, held, promotions, disk
+                  ├──► those that were read within 2 s
+                  └──► bellhop_collector_success for each
 
 Each part is read in a thread of its own, and a scrape waits for it only so long: a disk that hangs
 or a file that is locked costs the numbers that need it, and no others. A part takes a hundredth of
@@ -32,6 +33,7 @@ from bellhop.installation import Installation
 from bellhop.logs import Log
 from bellhop.runtime.embedded.state import BACKUP, Embedded, room
 from bellhop.state.profile import Profile
+from bellhop.state.promotion import PromotionState
 
 _T = TypeVar("_T")
 
@@ -71,6 +73,39 @@ def profiles_by_name(here: Installation) -> Sequence[Metric]:
     for name, each in named:
         status.add_metric([name, each.state], len(each.profile.destinations))
     return [status, _left_out_metric("profile", left_out)]
+
+
+def promotions_by_name(here: Installation) -> Sequence[Metric]:
+    """Return the stages of each promotion, and whether a release is stopped there."""
+    stalled = _stalled("promotion", "stage")
+    found = {
+        f"{state.name} {stage.name}": (state.name, stage)
+        for state in _read_states(here)
+        for stage in state.stages
+    }
+    named, left_out = _first(found)
+    for _, (promotion, stage) in named:
+        stalled.add_metric([promotion, stage.name], stage.stopped)
+    return [stalled, _left_out_metric("promotion", left_out)]
+
+
+def count_stopped(here: Installation) -> Sequence[Metric]:
+    """Return the number of stages at which a release is stopped, without their names."""
+    stalled = _stalled()
+    stalled.add_metric([], sum(len(state.stopped) for state in _read_states(here)))
+    return [stalled]
+
+
+def _read_states(here: Installation) -> list[PromotionState]:
+    return [stored.value for _, stored in here.records.promotions.rows()]
+
+
+def _stalled(*labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(
+        "bellhop_promotion_stalled",
+        "Stages of promotions at which a release is stopped, and needs a user.",
+        labels=labels,
+    )
 
 
 def _name(profile: Profile) -> str:
@@ -153,11 +188,14 @@ class Gauges(Collector):
         self._queues = embedded.queues
         self._state = embedded.state
         self._patience = patience
+        # One metric has no series with names beside one without.
+        read_promotions = promotions_by_name if "promotion" in labels else count_stopped
         self._parts = [
             _Part("clusters", self._read_clusters, log),
             _Part("queues", self._read_queues, log),
             _Part("timers", self._read_timers, log),
             _Part("held", self._read_held, log),
+            _Part("promotions", lambda: read_promotions(self._here), log),
             _Part("disk", self._read_disk, log),
         ]
         if "cluster" in labels:

@@ -97,6 +97,11 @@ RESULTS: Mapping[type[Result], str] = {
 }
 
 _STEP_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_MINUTE, _HOUR = 60, 3600
+_STAGE_BOUNDS = (
+    *(each * _MINUTE for each in (1, 5, 15, 30)),
+    *(each * _HOUR for each in (1, 2, 4, 8, 24, 48, 96, 168)),
+)
 _LATENCY_BOUNDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -127,6 +132,12 @@ class Metrics(Observer):
             buckets=_LATENCY_BOUNDS,
             registry=registry,
         )
+        self._stages = Histogram(
+            "bellhop_promotion_stage_seconds",
+            "Time from when a stage of a promotion began a release until that passed it.",
+            buckets=_STAGE_BOUNDS,
+            registry=registry,
+        )
         self._requests = Counter(
             "bellhop_ingest_requests",
             "Requests of senders that were answered, by HTTP status.",
@@ -153,6 +164,8 @@ class Metrics(Observer):
         if entry.what == "applied" and since is not None:
             # The cluster's clock may be ahead of ours.
             self._latency.observe(max(0.0, since / 1000))
+        if (took := entry.context.get("stage_seconds")) is not None:
+            self._stages.observe(took)
 
     def answered(self, status: int) -> None:
         """Count an answer to a sender."""

@@ -123,7 +123,7 @@ run "makes_an_installation" {
   }
 
   assert {
-    condition     = keys(google_monitoring_alert_policy.this) == ["clusters-silent", "clusters-unreachable", "credentials-expire", "dead-letters", "deletions-held", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "requests-refused", "silent", "slow", "steps-fail", "throttles"] && length(google_monitoring_dashboard.this) == 1
+    condition     = keys(google_monitoring_alert_policy.this) == ["clusters-silent", "clusters-unreachable", "credentials-expire", "dead-letters", "deletions-held", "errors", "ingest-errors", "misses", "oldest-message", "oldest-pending", "promotions-stalled", "requests-refused", "silent", "slow", "steps-fail", "throttles"] && length(google_monitoring_dashboard.this) == 1
     error_message = "There are alarms and a dashboard."
   }
 
