@@ -105,12 +105,17 @@ class Incidents:
             if not all(map(_is_text, texts)) or not all(map(_is_label, names)):
                 return 400
             key = json.dumps(labels, sort_keys=True)
-            if "endsAt" in alert:
-                datetime.fromisoformat(alert["endsAt"])
+            if "endsAt" in alert and not _lasts(alert):
                 self.opened.pop(key, None)
             else:
                 self.opened[key] = alert
         return 200
+
+
+def _lasts(alert: dict[str, Any]) -> bool:
+    """Return whether an alert ends after it has begun: one without a beginning ends now."""
+    ends_at = datetime.fromisoformat(alert["endsAt"])
+    return datetime.fromisoformat(alert.get("startsAt", alert["endsAt"])) < ends_at
 
 
 def _fits(found: dict[str, Any], longest: dict[str, int]) -> bool:

@@ -55,6 +55,20 @@ NoticeType = Literal[
     "Alertmanager",
 ]
 
+SECRET_KEYS: Mapping[NoticeType, str] = {
+    "Slack": "SLACK_TOKEN",
+    "Webex": "WEBEX_TOKEN",
+    "Discord": "DISCORD_TOKEN",
+    "Teams": "TEAMS_WEBHOOK_URL",
+    "Telegram": "TELEGRAM_TOKEN",
+    "SMTP": "SMTP_HOST",
+    "Webhook": "WEBHOOK_URL",
+    "PagerDuty": "PAGERDUTY_ROUTING_KEY",
+    "Opsgenie": "OPSGENIE_API_KEY",
+    "Alertmanager": "ALERTMANAGER_URL",
+}
+"""A key that the Secret of each type has, and that of no other type."""
+
 
 class LivenessCheck(Model):
     """One thing that has to be well."""

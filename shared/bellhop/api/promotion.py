@@ -1,5 +1,6 @@
 """ClusterPromotion: one set of add-ons, and the stages in which clusters get each change of it."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -43,7 +44,11 @@ LIVE_INPUTS = "bellhop.dev/live-inputs"
 APPROVED = "bellhop.dev/approved"
 NOTIFY = "bellhop.dev/notify"
 
+KUBERNETES_EVENT = "KubernetesEvent"
+"""The receiver of notifications that needs no Secret."""
+
 _OWN = (MAX_FAILURES, PROGRESS_DEADLINE, ON_FAILURE, EMPTY_STAGE, LIVE_INPUTS, APPROVED, NOTIFY)
+_RECEIVER = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+")
 _TENANT = {ACCOUNT_NAME, ACCOUNT_NAMESPACE}
 _ANY_TIME = datetime(2024, 1, 1, tzinfo=UTC)
 """A cron expression is valid at any time, or at none."""
@@ -277,7 +282,19 @@ class ClusterPromotion(Declaration):
         """The refs to ConfigMaps and Secrets of its profiles; those of the stages are the same."""
         first, *others = self.profiles
         found = (first, *(each for each in others if each.verifies))
-        return tuple(ref for each in found for ref in each.holder_refs)
+        refs = tuple(ref for each in found for ref in each.holder_refs)
+        return (*refs, *self.receiver_refs)
+
+    @property
+    def notify(self) -> str:
+        """The receiver of notifications: NAMESPACE/SECRET, KubernetesEvent, or empty for none."""
+        return self.annotations.get(NOTIFY, "")
+
+    @property
+    def receiver_refs(self) -> tuple[PolicyRef, ...]:
+        """The ref to the Secret of its receiver."""
+        namespace, slash, name = self.notify.partition("/")
+        return (PolicyRef(namespace, name, "Secret"),) if slash else ()
 
     @cached_property
     def profiles(self) -> tuple[StageProfile, ...]:
@@ -362,6 +379,7 @@ def _annotation_problems(annotations: Mapping[str, str]) -> Iterator[tuple[str, 
         (ON_FAILURE, partial(_choice_problem, get_args(OnFailure))),
         (EMPTY_STAGE, partial(_choice_problem, get_args(EmptyStage))),
         (APPROVED, _approval_problem),
+        (NOTIFY, _receiver_problem),
     ):
         if name in annotations and (found := problem(annotations[name])):
             yield name, found
@@ -370,6 +388,11 @@ def _annotation_problems(annotations: Mapping[str, str]) -> Iterator[tuple[str, 
 def _approval_problem(text: str) -> str:
     stage, _, number = text.rpartition("@")
     return "" if stage and number.isdecimal() else f"{text!r} is not STAGE@RELEASE, as in canary@7"
+
+
+def _receiver_problem(text: str) -> str:
+    good = text == KUBERNETES_EVENT or _RECEIVER.fullmatch(text)
+    return "" if good else f"{text!r} is neither NAMESPACE/SECRET nor {KUBERNETES_EVENT}"
 
 
 def _choice_problem(choices: tuple[str, ...], text: str) -> str:

@@ -11,7 +11,7 @@ from bellhop.declarations.diff import Key
 
 
 def is_referenced(catalog: Catalog, holder: Key) -> bool:
-    """Return whether a trigger, profile or health check can name a ConfigMap or Secret.
+    """Return whether a rule can name a ConfigMap or Secret.
 
     A name with a template counts for all objects that it fits.
     """
@@ -19,10 +19,13 @@ def is_referenced(catalog: Catalog, holder: Key) -> bool:
 
 
 def list_refs(catalog: Catalog) -> Iterator[PolicyRef]:
-    """Yield the refs to ConfigMaps and Secrets of all triggers, profiles and health checks."""
+    """Yield the refs to ConfigMaps and Secrets of all rules that have some."""
     for rules in (catalog.triggers, catalog.profiles, catalog.checks):
         for each in rules.values():
             yield from each.holder_refs
+    for promotion in catalog.promotions.values():
+        # Its other refs are those of its profiles.
+        yield from promotion.receiver_refs
 
 
 def may_mean(ref: PolicyRef, holder: Key) -> bool:

@@ -9,10 +9,13 @@ from typing import NamedTuple
 from bellhop.api.promotion import ClusterPromotion, StageGate
 from bellhop.core.windows import find_opening, is_open
 from bellhop.diagnosis.condition import Condition, failure
+from bellhop.errors import BellhopError
+from bellhop.extras.promotions.receivers import read_receivers
 from bellhop.installation import Installation, InstallationView
 from bellhop.promotions.facts import count_clusters
 from bellhop.promotions.machine import StageFacts
 from bellhop.state.promotion import PromotionState, StageState
+from bellhop.state.table import Stored
 
 
 class StageStatus(NamedTuple):
@@ -60,8 +63,8 @@ def _list_stages(
 
 
 def list_conditions(here: Installation) -> Iterator[Condition]:
-    """Yield the stages at which a release stopped, and will not go on without a user."""
-    for name in here.catalogs.known().promotions:
+    """Yield the stages at which a release stopped, and notifications that cannot be sent."""
+    for name, promotion in here.catalogs.known().promotions.items():
         kept = here.records.promotions.get(name)
         for stage in kept.value.stages if kept else ():
             if stage.stopped:
@@ -70,6 +73,20 @@ def list_conditions(here: Installation) -> Iterator[Condition]:
                 said = ": ".join(filter(None, (what, stage.message)))
                 said = f"{said}; {_CURES[stage.phase]}"
                 yield failure("promotion", about, said, since=stage.since)
+        if promotion.notify and (said := _describe_notices(here, promotion, kept)):
+            yield failure("promotion", f"notifications of '{name}'", said)
+
+
+def _describe_notices(
+    here: Installation, promotion: ClusterPromotion, kept: Stored[PromotionState] | None
+) -> str:
+    """Return the reason why notifications cannot be sent, or could not last time."""
+    try:
+        read_receivers(here.catalogs, promotion)
+    except BellhopError as error:
+        return str(error)
+    deliveries = kept.value.deliveries if kept else ()
+    return next((each.error for each in deliveries if each.error), "")
 
 
 _CURES: Mapping[str, str] = {

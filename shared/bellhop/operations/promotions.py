@@ -16,11 +16,11 @@ from bellhop.api.stage_profile import StageProfile
 from bellhop.core import suggestion
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.installation import Installation
-from bellhop.promotions import machine
+from bellhop.promotions import machine, outbox
 from bellhop.state.concurrency import until_written
 from bellhop.state.event_recorder import Nobody, Note, write
 from bellhop.state.messages import Promote
-from bellhop.state.promotion import Approval, PromotionState, StageState
+from bellhop.state.promotion import Approval, PromotionState, StageEvent, StageState, StageStep
 from bellhop.state.table import Stored
 
 
@@ -173,13 +173,17 @@ _Decide = Callable[[PromotionState], tuple[PromotionState, Decision]]
 
 
 @until_written("change promotion '{name}'")
-def _decide(here: Installation, name: str, what: str, said: str, decide: _Decide) -> Decision:
+def _decide(here: Installation, name: str, what: StageStep, said: str, decide: _Decide) -> Decision:
     kept = read_state(here, name)
     new, decision = decide(kept.value)
     if new != kept.value:
+        now = here.records.clock.now()
+        event = StageEvent(what, decision.stage, decision.release, now, said.strip())
+        # A release that is forced has not passed yet: the worker notifies of that.
+        if what != "promoted" and find_promotion(here, name).notify:
+            new = outbox.add(new, [event])
         here.records.promotions.put(new, expect=kept.token)
-        detail = f"release {decision.release} at stage '{decision.stage}'{said}"
-        note = Note(what, detail, context={"promotion": name})
+        note = Note(what, event.detail, context={"promotion": name})
         write(here.records, Nobody(), "", "", note)
     here.publisher.publish([Promote(name)])
     return decision

@@ -4,7 +4,7 @@
       ─► timer of the next look ─► `Resolve` of each stage that changed ─► marked as published
 
 The state is the outbox of its change: a worker that dies before the messages are out leaves their
-profiles in it, and its message comes again.
+profiles in it, and its message comes again. So it is with notifications: `outbox.py`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from bellhop.catalog.cache import Catalogs
 from bellhop.clusters.alert import Alert
 from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT
+from bellhop.promotions import outbox
 from bellhop.promotions.facts import is_provisioned, read_facts
 from bellhop.promotions.machine import PromotionPlan, StagePlan, advance, approve
 from bellhop.promotions.releases import ReleaseMaker
 from bellhop.promotions.steps import list_steps
 from bellhop.state.concurrency import until_settled
-from bellhop.state.delays import promotion_timer
+from bellhop.state.delays import promotion_notice_timer, promotion_timer
 from bellhop.state.event_recorder import Nobody, Note, write
-from bellhop.state.messages import Promote, Publisher, Resolve
+from bellhop.state.messages import NotifyPromotion, Promote, Publisher, Resolve
 from bellhop.state.promotion import Approval, PromotionState, StageEvent
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
@@ -91,6 +92,7 @@ class Promoter:
             changed = _list_changed(promotion, old, new)
             new = replace(new, unpublished=tuple(dict.fromkeys((*old.unpublished, *changed))))
             steps = list(list_steps(old, new, now))
+            new = outbox.add(new, steps) if promotion.notify else outbox.clear(new)
             token = kept.token if kept else ABSENT
             if new != old:
                 token = self._records.promotions.put(new, expect=token)
@@ -141,7 +143,9 @@ class Promoter:
             self._publisher.publish(map(Resolve, state.unpublished))
             with suppress(StaleError):
                 # A later writer publishes what is left, or has.
-                return self._records.promotions.mark_published(state, expect=token)
+                token = self._records.promotions.mark_published(state, expect=token)
+        if state.events:
+            self._publisher.publish([NotifyPromotion(state.name)])
         return token
 
     def _set_timer(self, name: str, at: datetime | None) -> None:
@@ -162,6 +166,7 @@ class Promoter:
         for release in self._records.releases.heads(state.name):
             self._records.releases.delete(state.name, release.number)
         self._records.timers.cancel(promotion_timer(state.name))
+        self._records.timers.cancel(promotion_notice_timer(state.name))
         try:
             self._records.promotions.delete(state.name, expect=kept.token)
         except StaleError:

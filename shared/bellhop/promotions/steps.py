@@ -15,24 +15,27 @@ def list_steps(old: PromotionState, new: PromotionState, now: datetime) -> Itera
 
 
 def _list_stage(was: StageState, stage: StageState, now: datetime) -> Iterator[StageEvent]:
-    place = f"release {stage.release} at stage '{stage.name}'"
-    if stage.release != was.release and stage.phase != "RolledBack":
-        yield StageEvent("begins", stage.name, stage.release, now, place)
+    name, release = stage.name, stage.release
+    if release != was.release and stage.phase != "RolledBack":
+        yield StageEvent("begins", name, release, now)
     if stage.approval and stage.approval != was.approval:
-        release = stage.approval.release
-        said = f"release {release} at stage '{stage.name}' by {stage.approval.by}"
-        yield StageEvent("approved", stage.name, release, now, said)
-    if stage.passed > was.passed:
-        seconds = _measure(stage.visits[-1]) if stage.visits else None
-        yield StageEvent("promoted", stage.name, stage.release, now, place, seconds)
-    if stage.phase == was.phase and stage.release == was.release:
+        said = f"by {stage.approval.by}"
+        yield StageEvent("approved", name, stage.approval.release, now, said)
+    if stage.passed > was.passed and stage.visits:
+        visit = stage.visits[-1]
+        yield StageEvent("promoted", name, release, now, _name_forcer(visit), _measure(visit))
+    if stage.phase == was.phase and release == was.release:
         return
     if stage.phase in ("Stalled", "Empty"):
-        said = f"{place}: {stage.message}"
-        yield StageEvent("stalled", stage.name, stage.release, now, said)
+        yield StageEvent("stalled", name, release, now, stage.message)
     if stage.phase == "RolledBack":
-        said = f"{place}: {stage.message}"
-        yield StageEvent("rolled back", stage.name, stage.release, now, said)
+        yield StageEvent("rolled back", name, release, now, stage.message)
+
+
+def _name_forcer(visit: Visit) -> str:
+    """Return who had a release skip the stages before; empty if it has passed them."""
+    is_forced = visit.by and not visit.rolled_back
+    return f"by {visit.by}, without the stages before it" if is_forced else ""
 
 
 def _measure(visit: Visit) -> float | None:

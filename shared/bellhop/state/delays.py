@@ -85,6 +85,11 @@ def promotion_timer(name: str) -> str:
     return f"promotion/{name}"
 
 
+def promotion_notice_timer(name: str) -> str:
+    """Name the timer of the notifications of a promotion that could not be sent yet."""
+    return f"promotion-notice/{name}"
+
+
 def counting_timer(name: str) -> str:
     """Name the timer by which the clusters of a promotion are counted again."""
     return f"counting/{name}"

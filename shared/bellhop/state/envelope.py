@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, to_builtins
 
+from bellhop.core.gvk import CLOUD_EVENT
 from bellhop.ports.queue import GROUP_LIMIT, Message
 
 FIRST = 1
@@ -17,6 +18,12 @@ _UNLIKE = ("trace", "event_at")
 
 _SENT_AS = {"event_at": "rang"}
 """Fields that messages in flight have under another name."""
+
+BACKGROUND = "~"
+"""Ends the share of work that no event caused: events do not wait for it."""
+
+_EVENTS = "!"
+"""Ends the share of a cluster's CloudEvents: a flood from outside delays no object's event."""
 
 _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
@@ -75,3 +82,13 @@ def group_name(text: str) -> str:
         return text
     readable = "".join(each if "!" <= each <= "~" else "?" for each in text[:_READABLE])
     return f"{readable}#{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def name_sender(cluster: str, key: str) -> str:
+    """Return the share of an object's events: its cluster, or the cluster's CloudEvents."""
+    return cluster + _EVENTS if key.startswith("/".join(CLOUD_EVENT) + "/") else cluster
+
+
+def put_after_events(share: str, noticed_at: str) -> str:
+    """Return the share of work that comes after events, unless an event has caused it."""
+    return share if noticed_at else share + BACKGROUND

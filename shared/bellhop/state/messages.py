@@ -21,11 +21,10 @@ from typing import Any, ClassVar
 
 from msgspec import ValidationError
 
-from bellhop.core.gvk import CLOUD_EVENT
 from bellhop.core.structs import read_struct
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.ports.queue import Message, Queue
-from bellhop.state.envelope import FIRST, Envelope
+from bellhop.state.envelope import BACKGROUND, FIRST, Envelope, name_sender, put_after_events
 
 INBOXES: Mapping[str, str] = {
     "evaluate": "evaluate",
@@ -41,12 +40,6 @@ INBOXES: Mapping[str, str] = {
 
 CHARTS = "charts"
 """One more inbox of the deploy stage; an installation without charts need not have it."""
-
-_BACKGROUND = "~"
-"""Ends the share of work that no event caused: events do not wait for it."""
-
-_EVENTS = "!"
-"""Ends the share of a cluster's CloudEvents: a flood from outside delays no object's event."""
 
 
 class Evaluate(Envelope, frozen=True):
@@ -82,7 +75,7 @@ class Evaluate(Envelope, frozen=True):
     @property
     def share(self) -> str:
         """The cluster that sent the event, or its CloudEvents, or the source of a slow script."""
-        return self.source or _sender(self.cluster, self.object)
+        return self.source or name_sender(self.cluster, self.object)
 
 
 class Aggregate(Envelope, frozen=True):
@@ -123,7 +116,7 @@ class Instantiate(Envelope, frozen=True):
     @property
     def share(self) -> str:
         """The cluster of the event, or its CloudEvents."""
-        return _after_events(_sender(self.cluster, self.object), self.event_at)
+        return put_after_events(name_sender(self.cluster, self.object), self.event_at)
 
 
 class Resolve(Envelope, frozen=True):
@@ -145,6 +138,17 @@ class Promote(Envelope, frozen=True):
     usual: ClassVar[str] = "deploy"
     ordering: ClassVar[str] = "promotion/{0.promotion}"
     fairness: ClassVar[str] = "promotions"
+    schema: ClassVar[int] = 2
+    promotion: str
+
+
+class NotifyPromotion(Envelope, frozen=True):
+    """Send the next notifications of a promotion."""
+
+    do: ClassVar[str] = "notify"
+    usual: ClassVar[str] = "sweep"
+    ordering: ClassVar[str] = "promotion/{0.promotion}/notices"
+    fairness: ClassVar[str] = "promotions" + BACKGROUND
     schema: ClassVar[int] = 2
     promotion: str
 
@@ -178,7 +182,7 @@ class Apply(Envelope, frozen=True):
     @property
     def share(self) -> str:
         """The cluster that is called, for the one of the event."""
-        return _after_events(f"{self.destination}<{self.cluster}", self.event_at)
+        return put_after_events(f"{self.destination}<{self.cluster}", self.event_at)
 
 
 class Resync(Envelope, frozen=True):
@@ -256,7 +260,7 @@ class ReviewAccess(Envelope, frozen=True):
     @property
     def share(self) -> str:
         """The cluster that is called."""
-        return _after_events(self.cluster, self.event_at)
+        return put_after_events(self.cluster, self.event_at)
 
 
 class UpdateLabels(Envelope, frozen=True):
@@ -265,7 +269,7 @@ class UpdateLabels(Envelope, frozen=True):
     do: ClassVar[str] = "classify"
     usual: ClassVar[str] = "confirm"
     ordering: ClassVar[str] = "{0.cluster}/labels"
-    fairness: ClassVar[str] = "{0.cluster}" + _BACKGROUND
+    fairness: ClassVar[str] = "{0.cluster}" + BACKGROUND
     cluster: str
 
 
@@ -275,7 +279,7 @@ class CheckHealth(Envelope, frozen=True):
     do: ClassVar[str] = "examine"
     usual: ClassVar[str] = "probe"
     ordering: ClassVar[str] = "{0.cluster}/examine"
-    fairness: ClassVar[str] = "{0.cluster}" + _BACKGROUND
+    fairness: ClassVar[str] = "{0.cluster}" + BACKGROUND
     cluster: str
 
 
@@ -334,7 +338,7 @@ class WriteStatus(Envelope, frozen=True):
     do: ClassVar[str] = "write-status"
     usual: ClassVar[str] = "apply"
     ordering: ClassVar[str] = "configuration/{0.kind}/{0.namespace}/{0.name}/{0.cluster}"
-    fairness: ClassVar[str] = "configuration" + _BACKGROUND
+    fairness: ClassVar[str] = "configuration" + BACKGROUND
     schema: ClassVar[int] = 2
     kind: str
     namespace: str
@@ -390,11 +394,3 @@ class Publisher:
             batches.setdefault(inbox, {}).setdefault(each.work, each.message())
         for inbox, batch in batches.items():
             self._queues[inbox].publish(list(batch.values()))
-
-
-def _sender(cluster: str, key: str) -> str:
-    return cluster + _EVENTS if key.startswith("/".join(CLOUD_EVENT) + "/") else cluster
-
-
-def _after_events(share: str, noticed_at: str) -> str:
-    return share if noticed_at else share + _BACKGROUND

@@ -95,19 +95,15 @@ class StageState(Struct, frozen=True):
         by_user = self.phase == "RolledBack" and self.visits and self.visits[-1].by
         return self.phase in ("Stalled", "Empty", "RolledBack") and not by_user
 
-    @property
-    def stopped(self) -> bool:
-        """Return whether its release stopped here by itself, and needs a user to go on."""
-        is_stopped = self.phase in ("Stalled", "Empty", "RolledBack")
-        return is_stopped and not self.is_rolled_back_by_user
-
 
 def make_witness(profile: str, cluster: str) -> str:
     """Return how a stage names the cluster whose deployment it waits for."""
     return f"{profile} {cluster}"
 
 
-StageStep = Literal["begins", "promoted", "approved", "stalled", "rolled back"]
+StageStep = Literal[
+    "begins", "promoted", "approved", "rejected", "stalled", "rolled back", "rollback ended"
+]
 
 
 class StageEvent(Struct, frozen=True):
@@ -117,18 +113,26 @@ class StageEvent(Struct, frozen=True):
     stage: str
     release: int
     at: datetime
-    detail: str = ""
+    reason: str = ""
+    """The cause, or who did it: `by ann: CHG-4711`."""
     seconds: float | None = None
     """The time from the beginning of the stage until the release had passed it."""
     number: int = 0
     """Its place among the events of the promotion that are sent, from 1."""
+
+    @property
+    def detail(self) -> str:
+        """Return the sentence for the event log."""
+        place = f"release {self.release} at stage '{self.stage}'"
+        between = " " if self.reason.startswith("by ") else ": "
+        return between.join(filter(None, (place, self.reason)))
 
 
 class Delivery(Struct, frozen=True):
     """How far one receiver has got the events of a promotion."""
 
     to: str
-    """The type of notifications; empty while the Secret has none."""
+    """The type of notifications; empty while there is none, for the reason."""
     sent: int = 0
     """The number of the last event that was sent."""
     until: datetime | None = None

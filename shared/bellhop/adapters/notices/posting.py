@@ -8,6 +8,7 @@ length that a service takes: it refuses the whole request otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -100,6 +101,8 @@ _PRIORITIES = ("P1", "P2", "P3", "P4", "P5")
 _LONGEST_SUMMARY = 1024
 _LONGEST_MESSAGE = 130
 _LONGEST_VALUE = 255
+_LONGEST_ALERT = timedelta(days=30)
+_DETAILS = ("cluster", "clusterHealthCheck", "promotion", "stage", "since")
 
 
 class Request(NamedTuple):
@@ -121,10 +124,10 @@ def pagerduty(secret: Values, facts: Mapping[str, Any], endpoint: str) -> Reques
         event["client"] = "Bellhop"
         event["payload"] = {
             "summary": facts["subject"][:_LONGEST_SUMMARY],
-            "source": facts["cluster"],
+            "source": _source(facts),
             "severity": _choice(secret, "PAGERDUTY_SEVERITY", _SEVERITIES, "error"),
             "timestamp": facts["since"],
-            "component": facts["clusterHealthCheck"],
+            "component": facts["stage"] if "stage" in facts else facts["clusterHealthCheck"],
             "custom_details": {"text": facts["text"]},
         }
     return Request(secret.get("PAGERDUTY_URL") or endpoint, event, {})
@@ -142,10 +145,10 @@ def opsgenie(secret: Values, facts: Mapping[str, Any], endpoint: str) -> Request
         "message": facts["subject"][:_LONGEST_MESSAGE],
         "alias": alias,
         "description": facts["text"],
-        "entity": facts["cluster"],
+        "entity": _source(facts),
         "source": "Bellhop",
         "priority": _choice(secret, "OPSGENIE_PRIORITY", _PRIORITIES, "P3"),
-        "details": {name: facts[name] for name in ("cluster", "clusterHealthCheck", "since")},
+        "details": {name: facts[name] for name in _DETAILS if name in facts},
     }
     return Request(url, alert, headers)
 
@@ -153,16 +156,15 @@ def opsgenie(secret: Values, facts: Mapping[str, Any], endpoint: str) -> Request
 def alertmanager(secret: Values, facts: Mapping[str, Any], _: str) -> Request:
     """Return an alert of the API v2; it ends by its `endsAt`, or if it is not sent again in time.
 
-    An alert that fires has no times: a clock that is wrong here cannot end it there.
+    An alert of a cluster that fires has no times: a clock that is wrong here cannot end it there.
+    One of a promotion is sent once, and so has to last until its end is sent.
     """
     headers = {}
     if token := secret.get("ALERTMANAGER_TOKEN"):
         headers["Authorization"] = f"Bearer {token}"
     alert: dict[str, Any] = {
         "labels": {
-            "alertname": "BellhopClusterUnhealthy",
-            "cluster": facts["cluster"],
-            "cluster_health_check": facts["clusterHealthCheck"],
+            **_alert_labels(facts),
             "severity": (secret.get("ALERTMANAGER_SEVERITY") or "warning")[:_LONGEST_VALUE],
         },
         "annotations": {
@@ -172,6 +174,9 @@ def alertmanager(secret: Values, facts: Mapping[str, Any], _: str) -> Request:
     }
     if facts["healthy"]:
         alert["endsAt"] = facts["since"]
+    elif "promotion" in facts:
+        ends_at = datetime.fromisoformat(facts["since"]) + _LONGEST_ALERT
+        alert |= {"startsAt": facts["since"], "endsAt": f"{ends_at:%Y-%m-%dT%H:%M:%SZ}"}
     url = f"{_require(secret, 'ALERTMANAGER_URL').rstrip('/')}/api/v2/alerts"
     return Request(url, [alert], headers)
 
@@ -182,6 +187,23 @@ FORMATS: Mapping[str, Callable[[Values, Mapping[str, Any], str], Request]] = {
     "Alertmanager": alertmanager,
 }
 """The request of each incident manager, by the type of a notification."""
+
+
+def _source(facts: Mapping[str, Any]) -> str:
+    """Return the cluster or promotion that an incident is about."""
+    return str(facts["promotion"] if "promotion" in facts else facts["cluster"])
+
+
+def _alert_labels(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Return the labels that identify an alert: its end has to have the same."""
+    if "promotion" in facts:
+        name = "BellhopPromotionStalled"
+        return {"alertname": name, "promotion": facts["promotion"], "stage": facts["stage"]}
+    return {
+        "alertname": "BellhopClusterUnhealthy",
+        "cluster": facts["cluster"],
+        "cluster_health_check": facts["clusterHealthCheck"],
+    }
 
 
 def _require(secret: Values, name: str) -> str:

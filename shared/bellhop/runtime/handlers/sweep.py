@@ -26,6 +26,7 @@ from bellhop.events.deletion_guard import DeletionGuard
 from bellhop.events.lost_messages import LostMessages
 from bellhop.extras.classifiers.classifier import LabelClassifier
 from bellhop.extras.health.notifier import HealthNotifier
+from bellhop.extras.promotions.notifier import PromotionNotifier
 from bellhop.ingest.read_back import HintReader
 from bellhop.ingest.service_accounts import learn, refresh_keys
 from bellhop.installation import Installation
@@ -43,6 +44,7 @@ from bellhop.settings import Settings
 from bellhop.state.messages import (
     CheckHealth,
     CollectGarbage,
+    NotifyPromotion,
     Probe,
     Publisher,
     PurgeCluster,
@@ -71,6 +73,7 @@ def make_sweep_table(
         ),
         Renew: Renewals(here, log).handle,
         CheckHealth: HealthNotifier(here, log).handle,
+        NotifyPromotion: PromotionNotifier(here, log).handle,
     }
 
 

@@ -1,0 +1,1 @@
+"""Notifications of ClusterPromotions to people and programs, by ClusterHealthCheck's Secrets."""
