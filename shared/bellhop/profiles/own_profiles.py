@@ -16,7 +16,7 @@ from bellhop.errors import PermanentError, StaleError
 from bellhop.extras.roles.manifests import with_account
 from bellhop.gotemplate import Limits
 from bellhop.profiles.drafts import complete_draft, fail_draft
-from bellhop.profiles.stage_releases import StageReleases
+from bellhop.profiles.stage_releases import StageReleases, release_of
 from bellhop.profiles.writer import Found, Writer
 from bellhop.rendering.allow_limits import refuse_rendered
 from bellhop.rendering.check_jobs import job_contents
@@ -106,9 +106,11 @@ class Resolution:
             return self._writer.withdraw(found, message, note, declared, catalog)
         draft = self._ordered(catalog, self.render_release(catalog, declared, release), found)
         made = self._writer.write(found, draft, message, note)
-        # A stage without clusters, or whose release cannot be rendered, has no status to wait for.
-        self._publisher.publish([Promote(declared.stage.promotion)])
-        return made and self._stages.find_release(declared) == release
+        now = self._stages.find_stage(declared)
+        if now and not now.is_settled:
+            # Without clusters, or if its release cannot be rendered, it has no status to wait for.
+            self._publisher.publish([Promote(declared.stage.promotion)])
+        return made and (now is None or release_of(declared, now) == release)
 
     def render_release(self, catalog: Catalog, declared: StageProfile, release: int) -> Profile:
         """Return the draft of a stage's profile as a release has it.

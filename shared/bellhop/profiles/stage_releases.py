@@ -14,7 +14,7 @@ from bellhop.api.stage_profile import StageProfile
 from bellhop.catalog.catalog import Catalog
 from bellhop.errors import MissingError
 from bellhop.rendering.inputs import Find, Ref
-from bellhop.state.promotion import Release
+from bellhop.state.promotion import Release, StageState
 from bellhop.state.records import Records
 
 
@@ -25,6 +25,11 @@ class FrozenProfile(NamedTuple):
     find: Find
 
 
+def release_of(declared: StageProfile, stage: StageState) -> int:
+    """Return the release that a profile of a stage deploys; 0 for nothing."""
+    return stage.release if not declared.verifies or stage.phase == "Verifying" else 0
+
+
 class StageReleases:
     """Reads which release a stage deploys."""
 
@@ -32,13 +37,15 @@ class StageReleases:
         self._records = records
         self._find = find
 
+    def find_stage(self, declared: StageProfile) -> StageState | None:
+        """Return the state of a stage; None if that of its promotion is not computed yet."""
+        kept = self._records.promotions.get(declared.stage.promotion)
+        return kept.value.stage(declared.stage.stage) if kept else None
+
     def find_release(self, declared: StageProfile) -> int | None:
         """Return the release that a stage deploys now; 0 for nothing, None if that is unknown."""
-        kept = self._records.promotions.get(declared.stage.promotion)
-        if kept is None:
-            return None
-        stage = kept.value.stage(declared.stage.stage)
-        return stage.release if not declared.verifies or stage.phase == "Verifying" else 0
+        stage = self.find_stage(declared)
+        return release_of(declared, stage) if stage else None
 
     def freeze(self, catalog: Catalog, declared: StageProfile, number: int) -> FrozenProfile:
         """Return the profile of a stage as a release has it.

@@ -25,11 +25,8 @@ def read_facts(
     return {
         each.name: _read_stage(records, catalog, promotion, state, each.name)
         for each in promotion.stages
-        if (stage := state.stage(each.name)).release and stage.phase not in _SETTLED
+        if (stage := state.stage(each.name)).release and not stage.is_settled
     }
-
-
-_SETTLED = ("Promoted", "RolledBack")
 
 
 def _read_stage(

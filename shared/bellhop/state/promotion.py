@@ -95,6 +95,11 @@ class StageState(Struct, frozen=True):
         by_user = self.phase == "RolledBack" and self.visits and self.visits[-1].by
         return self.phase in ("Stalled", "Empty", "RolledBack") and not by_user
 
+    @property
+    def is_settled(self) -> bool:
+        """Return whether no step depends on its clusters, until it gets another release."""
+        return self.phase in ("Promoted", "RolledBack")
+
 
 def make_witness(profile: str, cluster: str) -> str:
     """Return how a stage names the cluster whose deployment it waits for."""

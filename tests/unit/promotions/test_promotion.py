@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import InvalidError, UnreachableError
+from bellhop.state.messages import Resolve
 from tests.fakes.kube import CONFIG
 from tests.fakes.manifests import config, holder
 from tests.unit.promotions.conftest import Fleet3, auto, manual, promotion, version
@@ -40,6 +41,20 @@ def test_a_stage_soaks_and_waits_for_an_approval(staged: Fleet3) -> None:
 
     assert staged.phases() == ["Promoted", "AwaitingApproval", "Waiting"]
     assert (staged.has("canary"), staged.has("production")) == ({"1"}, {""})
+
+
+def test_a_stage_is_counted_again_only_while_steps_depend_on_it(staged: Fleet3) -> None:
+    """Each count reads the status of all clusters of all moving stages."""
+    fleet = staged.fleet
+    staged.apply(version("1"), THREE)
+    assert staged.phases() == ["Soaking", "Waiting", "Waiting"]
+    fleet.resolution.resolve(Resolve("agent-staging"))
+    assert fleet.queues["deploy"].backlog().waiting == 1
+
+    staged.apply(QUICK)
+    assert staged.phases() == ["Promoted"] * 3
+    fleet.resolution.resolve(Resolve("agent-staging"))
+    assert fleet.queues["deploy"].backlog().waiting == 0
 
 
 def test_an_edited_configmap_reaches_each_stage_in_its_turn(staged: Fleet3) -> None:
