@@ -121,5 +121,5 @@ def test_a_release_reaches_production_once_an_account_of_google_approves_it(
     assert guarded.denied() == set()
     history = json.loads(fleet.do("history", "promotion", NAME, "-o", "json"))
     approved = {(each["stage"], each["release"]): each["approved"] for each in history}
-    assert approved.pop(("canary", 1)) == approved.pop(("canary", 2)) == APPROVER
+    assert approved.pop(("canary", 1)) == approved.pop(("canary", 2)) == f"{APPROVER}: CHG-4711"
     assert set(approved.values()) == {""}

@@ -85,5 +85,5 @@ def test_a_release_reaches_production_once_a_caller_of_aws_approves_it(
     arn = f"arn:aws:sts::123456789012:assumed-role/{role}/person"
     history = json.loads(fleet.do("history", "promotion", NAME, "-o", "json"))
     approved = {(each["stage"], each["release"]): each["approved"] for each in history}
-    assert approved.pop(("canary", 1)) == approved.pop(("canary", 2)) == arn
+    assert approved.pop(("canary", 1)) == approved.pop(("canary", 2)) == f"{arn}: CHG-4711"
     assert set(approved.values()) == {""}
