@@ -13,6 +13,7 @@ BellhopError                     .code is stable, .context is safe to log
 └─ TemporaryError                may pass: leave the message in the queue, for .delay at least
    ├─ UnreachableError           a cluster, a cloud or a repository does not answer
    │  └─ AwayError               a cluster is known not to; its waiters are notified
+   ├─ SourceUnavailableError     a repository of charts or files does not answer
    ├─ WaitingError               another profile comes first; waiters are notified
    │  └─ QueuedError             other clusters change first; waiters are notified
    ├─ PausedError                a cluster is paused; waiters are notified
@@ -133,6 +134,12 @@ class AwayError(UnreachableError):
     """A cluster did not answer the last call; its waiters are notified once it does."""
 
     code = "Away"
+
+
+class SourceUnavailableError(TemporaryError):
+    """A repository of charts or files does not answer, which says nothing about a cluster."""
+
+    code = "SourceUnavailable"
 
 
 class WaitingError(TemporaryError):

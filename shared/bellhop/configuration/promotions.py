@@ -9,6 +9,7 @@ from bellhop.configuration.names import make_hash
 from bellhop.configuration.objects import Bytes, Observed, Written
 from bellhop.diagnosis.promotion_status import PromotionStatus, StageStatus, read_promotion
 from bellhop.installation import InstallationView
+from bellhop.rendering.inputs import MissingInputError
 
 _STALLED = ("Stalled", "RolledBack")
 _WAITING = ("Empty", "AwaitingApproval", "WindowClosed", "Rejected", "RolledBack")
@@ -90,6 +91,8 @@ def _make_state(found: PromotionStatus) -> State:
     at, latest = found.at.state, found.state.latest
     place = f"release {at.release} at stage '{at.name}'"
     said = f"{place}: {_describe(found.at)}"
+    if found.state.missing:
+        return stall(MissingInputError.code, found.state.missing)
     if latest and at.phase == "Promoted" and found.stages[-1].state.passed >= latest:
         return succeed("Promoted", f"release {latest} has passed all stages", at.since)
     if at.phase in _STALLED and at.stopped:

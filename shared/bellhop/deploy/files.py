@@ -16,7 +16,7 @@ from bellhop.deploy.frozen_sources import FoundSource, FrozenSources
 from bellhop.errors import (
     DeniedError,
     MissingError,
-    TemporaryError,
+    SourceUnavailableError,
     UnauthorizedError,
     UnreachableError,
 )
@@ -53,14 +53,14 @@ def not_of_cluster(doing: str = "") -> Iterator[None]:
     That one is not to be taken for away, nor its credentials for refused.
 
     Raises:
-        DeniedError, TemporaryError: they refuse credentials, or do not answer.
+        DeniedError, SourceUnavailableError: they refuse credentials, or do not answer.
     """
     try:
         yield
     except UnauthorizedError as error:
         raise DeniedError(f"{doing}{error}") from error
     except UnreachableError as error:
-        raise TemporaryError(f"{doing}{error}", delay=error.delay) from error
+        raise SourceUnavailableError(f"{doing}{error}", delay=error.delay) from error
 
 
 def pack_folder(files: Folder) -> bytes:
@@ -80,6 +80,10 @@ class Found(NamedTuple):
     revision: str
     files: Folder
     annotations: Mapping[str, str]
+
+
+class _AbsentError(MissingInputError):
+    """A source does not exist; its reader knows whether it is optional."""
 
 
 class FilesReader:
@@ -103,7 +107,7 @@ class FilesReader:
     ) -> Mapping[str, Any] | None:
         """Return what is read of the source of files as the release of a promotion has it.
 
-        `read` reads the source as it is now. An optional source that is missing is read each time.
+        `read` reads the source as it is now. One that is missing is None, and read each time.
 
         Raises:
             BellhopError: it cannot be read, or downloaded, and no deployment of the release did.
@@ -112,7 +116,7 @@ class FilesReader:
         def find() -> FoundSource:
             source = read()
             if source is None:
-                raise MissingInputError(f"there is no {reading.kind} '{reading.name}' now")
+                raise _AbsentError(f"there is no {reading.kind} '{reading.name}'")
             mark = source.get("digest") or artifact_of(source)[1]
             described = {"digest": mark, "source": source}
             return FoundSource(described, lambda: self._fetch(reading, source))
@@ -120,8 +124,8 @@ class FilesReader:
         name = ref_name(reading.kind, reading.namespace, reading.name)
         try:
             pin = self.frozen.pin(profile, shown_url(name) if reading.address else name, find)
-        except MissingInputError:
-            if reading.optional:
+        except MissingInputError as error:
+            if reading.optional or isinstance(error, _AbsentError):
                 return None
             raise
         found: Mapping[str, Any] = pin["source"]

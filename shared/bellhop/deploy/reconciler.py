@@ -263,8 +263,9 @@ class ProfileReconciler:
                     done.detail = ", ".join(context.progress.changed)
 
     def _notify_promotion(self, context: ReconcileContext) -> None:
-        """Have a stage counted at once if it waits for this cluster, and soon after a failure.
+        """Have a stage counted at once if it waits for this cluster.
 
+        It is counted soon after a failure, and after a recovery, which no stage waits for by name.
         The stage names the cluster before it reads its status again, and the status is written
         before this is asked: so one of the two sees the other.
         """
@@ -274,7 +275,8 @@ class ProfileReconciler:
             self._publisher.publish([Promote(name)])
             return
         status = self._records.outcomes.get(cluster, context.profile.name)
-        if status is None or status.value.phase != "Provisioned":
+        failed = context.status is not None and context.status.value.phase.startswith("Failed")
+        if failed or status is None or status.value.phase != "Provisioned":
             self._records.timers.gather(counting_timer(name), Promote(name).message().body)
 
     def _record_wait(

@@ -42,7 +42,8 @@ def read_promotion(here: InstallationView, promotion: ClusterPromotion) -> Promo
     state = kept.value if kept else PromotionState(promotion.name)
     stages = list(_list_stages(here, promotion, state))
     moving = (each for each in reversed(stages) if _is_moving(each.state))
-    return PromotionStatus(promotion, state, stages, next(moving, stages[-1]))
+    at = stages[-1] if state.latest else stages[0]._replace(next=state.missing)
+    return PromotionStatus(promotion, state, stages, next(moving, at))
 
 
 def _is_moving(stage: StageState) -> bool:
@@ -66,6 +67,9 @@ def list_conditions(here: Installation) -> Iterator[Condition]:
     """Yield the stages at which a release stopped, and notifications that cannot be sent."""
     for name, promotion in here.catalogs.known().promotions.items():
         kept = here.records.promotions.get(name)
+        if kept and kept.value.missing:
+            said = f"there is no new release: {kept.value.missing}"
+            yield failure("promotion", f"'{name}'", said)
         for stage in kept.value.stages if kept else ():
             if stage.stopped:
                 what = f"release {stage.release} is {stage.phase}"

@@ -212,8 +212,9 @@ def read_state(here: Installation, name: str) -> Stored[PromotionState]:
         ConflictError: no worker has made a release of it yet.
     """
     kept = here.records.promotions.get(name)
-    if kept is None:
-        raise ConflictError(f"promotion '{name}' has no release yet; {here.worker.start}")
+    if kept is None or not kept.value.latest:
+        cure = (kept and kept.value.missing) or here.worker.start
+        raise ConflictError(f"promotion '{name}' has no release yet; {cure}")
     return kept
 
 

@@ -103,6 +103,9 @@ class Resolution:
             # It stays as it is until the state of its promotion is computed.
             return True
         if not release:
+            if declared.leads:
+                # A release may have waited for what has changed.
+                self._publisher.publish([Promote(declared.stage.promotion)])
             return self._writer.withdraw(found, message, note, declared, catalog)
         draft = self._ordered(catalog, self.render_release(catalog, declared, release), found)
         made = self._writer.write(found, draft, message, note)

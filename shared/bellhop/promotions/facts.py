@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from bellhop.api.promotion import ClusterPromotion
 from bellhop.catalog.catalog import Catalog
 from bellhop.clusters.pause import pause_of
+from bellhop.errors import AwayError, SourceUnavailableError, UnreachableError
 from bellhop.promotions.machine import StageFacts
+from bellhop.rendering.inputs import MissingInputError
 from bellhop.state.deployment import DeploymentStatus
 from bellhop.state.profile import Profile
 from bellhop.state.promotion import PromotionState, make_witness
@@ -42,7 +44,8 @@ def _read_stage(
     profile = kept.value
     found = count_clusters(records, catalog, profile)
     if profile.error:
-        found = found._replace(unrendered=True, failure=profile.error)
+        missing = profile.error_code == MissingInputError.code
+        found = found._replace(unrendered=True, missing=missing, failure=profile.error)
     if not found.clusters and not found.paused:
         found = found._replace(verified=True, nearest=_find_nearest(catalog))
     elif state.stage(name).phase == "Verifying":
@@ -52,7 +55,7 @@ def _read_stage(
 
 def count_clusters(records: Records, catalog: Catalog, profile: Profile) -> StageFacts:
     """Count the clusters of a profile by their deployment status."""
-    clusters, paused, provisioned, failures = 0, 0, 0, list[str]()
+    clusters, paused, provisioned, unread, failures = 0, 0, 0, 0, list[str]()
     witness = ""
     for key, status in _list_statuses(records, profile):
         cluster = catalog.clusters.get(key)
@@ -63,6 +66,7 @@ def count_clusters(records: Records, catalog: Catalog, profile: Profile) -> Stag
         if status and is_provisioned(status, profile):
             provisioned += 1
         elif status and status.phase.startswith("Failed"):
+            unread += _is_unread(status)
             failures.append(f"{key}: {status.message or status.reason}")
         else:
             witness = make_witness(profile.name, key)
@@ -72,9 +76,19 @@ def count_clusters(records: Records, catalog: Catalog, profile: Profile) -> Stag
         paused=paused,
         provisioned=provisioned,
         failed=len(failures),
+        unread=unread,
         failure=_join(failures),
         witness=witness,
     )
+
+
+_NO_ANSWER = (AwayError.code, UnreachableError.code, SourceUnavailableError.code)
+
+
+def _is_unread(status: DeploymentStatus) -> bool:
+    """Return whether a deployment failed as something did not answer, or does not exist yet."""
+    missing = (status.phase, status.reason) == ("FailedNonRetriable", MissingInputError.code)
+    return missing or status.reason in _NO_ANSWER
 
 
 def _add_verification(

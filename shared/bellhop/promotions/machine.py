@@ -66,8 +66,12 @@ class StageFacts(NamedTuple):
     failed: int = 0
     failure: str = ""
     """The reason why some failed, or why the release cannot be rendered."""
+    unread: int = 0
+    """Those of them in which something did not answer, or does not exist yet."""
     unrendered: bool = False
     """The release cannot be rendered."""
+    missing: bool = False
+    """The reason is that an object does not exist yet."""
     verified: bool = False
     """The verification profile of this release is provisioned in all clusters."""
     unverified: str = ""
@@ -190,7 +194,9 @@ class _Step(NamedTuple):
             return stage, None
         allowed = _count_allowed(self.plan.max_failures, facts.clusters)
         if facts.unrendered or facts.failed > allowed:
-            return self._stall(stage, facts.failure), None
+            refused = facts.failed - facts.unread > allowed
+            refused = refused or (facts.unrendered and not facts.missing)
+            return self._stall(stage, facts.failure, refused=refused), None
         if not facts.clusters and not (self.plan.skips_empty and not facts.paused):
             return self._wait_for_clusters(stage, facts), None
         if facts.provisioned + facts.failed < facts.clusters:
@@ -202,8 +208,9 @@ class _Step(NamedTuple):
         newer = target > max(stage.release, stage.skipped)
         return newer and stage.phase != "Deploying"
 
-    def _stall(self, stage: StageState, why: str) -> StageState:
-        if self.plan.rolls_back and 0 < stage.passed < stage.release:
+    def _stall(self, stage: StageState, why: str, *, refused: bool = True) -> StageState:
+        """Stall, or return to the release before: never because something could not be read."""
+        if refused and self.plan.rolls_back and 0 < stage.passed < stage.release:
             return _return_to(stage, stage.passed, self.now, f": {why}")
         return self._enter(replace(stage, whole_at=None), "Stalled", why)
 

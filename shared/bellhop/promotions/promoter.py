@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from bellhop.api.promotion import ClusterPromotion
 from bellhop.catalog.cache import Catalogs
+from bellhop.catalog.catalog import Catalog
 from bellhop.clusters.alert import Alert
 from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT
@@ -25,6 +26,7 @@ from bellhop.promotions.facts import is_provisioned, read_facts
 from bellhop.promotions.machine import PromotionPlan, StagePlan, advance, approve
 from bellhop.promotions.releases import ReleaseMaker
 from bellhop.promotions.steps import list_steps
+from bellhop.rendering.inputs import MissingInputError
 from bellhop.state.concurrency import until_settled
 from bellhop.state.delays import promotion_notice_timer, promotion_timer
 from bellhop.state.event_recorder import Nobody, Note, write
@@ -80,12 +82,11 @@ class Promoter:
         old = kept.value if kept else PromotionState(message.promotion)
         begun = time.perf_counter()
         try:
-            release = self._releases.make(catalog, promotion, old.latest)
+            found = self._find_latest(catalog, promotion, old)
             facts = read_facts(self._records, catalog, promotion, old)
             plan, now = plan_promotion(promotion), self._records.clock.now()
-            latest = replace(old, latest=release.number)
-            latest = _approve_by_annotation(promotion, latest, now)
-            new, wake_at = advance(latest, plan, facts, now)
+            found = _approve_by_annotation(promotion, found, now)
+            new, wake_at = advance(found, plan, facts, now)
             if any(each.phase in _MOVING for each in new.stages):
                 # Whatever was lost, it is counted again.
                 wake_at = min(filter(None, (wake_at, now + self._interval)))
@@ -126,6 +127,16 @@ class Promoter:
             return True
         self._records.alerts.put(state.name, alert)
         return self._records.promotions.token(state.name) == token
+
+    def _find_latest(
+        self, catalog: Catalog, promotion: ClusterPromotion, old: PromotionState
+    ) -> PromotionState:
+        """Return a promotion with its newest release, or with what one waits for."""
+        try:
+            release = self._releases.make(catalog, promotion, old.latest)
+        except MissingInputError as error:
+            return replace(old, missing=str(error))
+        return replace(old, latest=release.number, missing="")
 
     def _has_late_witness(self, state: PromotionState) -> bool:
         """Return whether a cluster whose deployment a stage waits for has just been deployed."""

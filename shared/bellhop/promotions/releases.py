@@ -1,6 +1,7 @@
 """Releases of promotions: one for each change of a profileSpec, or of what it names.
 
-    the profileSpec and its inputs ─► digest is that of the newest release ─► nothing
+    the profileSpec and its inputs ─► one is missing ─► none is made until it is there
+                                      digest is that of the newest release ─► nothing
                                       else ─► the next number ─► stored before a stage gets it
 
 The inputs are found by rendering the stages' profiles as they would be now, so that a reference
@@ -18,7 +19,7 @@ from bellhop.catalog.catalog import Catalog
 from bellhop.core.digest import digest
 from bellhop.ports.store import ABSENT
 from bellhop.profiles.own_profiles import Resolution
-from bellhop.rendering.inputs import Find, Inputs, Ref
+from bellhop.rendering.inputs import Find, Inputs, MissingInputError, Ref
 from bellhop.state.promotion import MOVED, Pin, Release, place_of
 from bellhop.state.records import Records
 
@@ -55,6 +56,7 @@ class ReleaseMaker:
         """Return the release of a promotion as it is now: the `latest`, or a new one.
 
         Raises:
+            MissingInputError: the first stage names an object that does not exist yet.
             StaleError: another worker has made one.
         """
         recorder = _Recorder(self._resolution.find, promotion.live_inputs)
@@ -62,7 +64,10 @@ class ReleaseMaker:
             if profile.verifies:
                 # Its deployment belongs to the stage, which may change it without a new release.
                 continue
-            self._resolution.render(catalog, profile, recorder.find)
+            draft = self._resolution.render(catalog, profile, recorder.find)
+            if profile.leads and draft.error_code == MissingInputError.code:
+                # A release without it could only fail, and would be one that nobody wrote.
+                raise MissingInputError(draft.error)
         spec = promotion.profile_spec
         pins = self._list_moved(promotion.name)
         moved = {each.key: dict(each.description) for each in pins}

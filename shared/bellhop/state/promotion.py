@@ -164,6 +164,8 @@ class PromotionState(Struct, frozen=True):
     """Those that a receiver has not got yet, by number."""
     deliveries: tuple[Delivery, ...] = ()
     """The receivers, as long as there are events."""
+    missing: str = ""
+    """The reason why there is no newer release yet: what the first stage needs is missing."""
 
     def stage(self, name: str) -> StageState:
         """Return a stage, as it is before its first release if it is not known."""

@@ -37,6 +37,24 @@ def test_a_promotion_gets_its_status(hub: Hub) -> None:
     assert truths(status) == {"Ready": "Unknown", "Reconciling": "True", "Stalled": "False"}
 
 
+def test_a_promotion_comes_before_the_configmap_that_it_names(hub: Hub) -> None:
+    """It has no release until then, and says why; its first one has failed nowhere."""
+    kube = hub.fleet.register("one", env="staging")
+    hub.write(promotion({"name": "staging"}))
+    settle(hub)
+    status = find(hub, KIND, "agent")["status"]
+    assert truths(status) == {"Ready": "False", "Reconciling": "False", "Stalled": "True"}
+    assert "cannot find ConfigMap default/agent" in status["conditions"][0]["message"]
+    assert state(hub).latest == 0
+
+    hub.write(version("1"))
+    settle(hub)
+
+    assert [each["data"]["v"] for each in kube.objects(CONFIG)] == ["1"]
+    assert state(hub).latest == 1
+    assert truths(find(hub, KIND, "agent")["status"])["Ready"] == "True"
+
+
 def test_a_promotion_that_waits_for_an_approval_is_not_in_progress(hub: Hub) -> None:
     hub.fleet.register("one", env="staging")
     hub.write(f"{version('1')}---\n{promotion(manual('staging'), LAST)}")

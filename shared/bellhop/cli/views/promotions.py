@@ -94,6 +94,8 @@ def _describe(here: Installation, item: Item, description: Description) -> None:
     now = here.records.clock.now()
     description.begin("ClusterPromotion", status.promotion.name)
     description.field("Newest release", str(status.state.latest or "none yet"))
+    if status.state.missing:
+        description.field("The next one waits", status.state.missing)
     description.field("Promoted", format_time(status.state.promoted_at))
     description.table(
         "Stages",
