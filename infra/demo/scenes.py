@@ -25,6 +25,11 @@ ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
 INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
 
+_AGENT = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "agent")
+_OLD, _NEW = "agent:2.4.1", "agent:2.5.0"
+_FIRST, _EDITED = (_OLD, ""), (_NEW, _OLD)
+"""The agents of staging and production, as the promotion of the demo goes on."""
+
 _BALANCED = ObjectKey(SERVICE, "default", "my-lb-service")
 _EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 _PATIENCE = 30.0
@@ -69,9 +74,10 @@ class Scenes:
         self._discover_services("service-discovery-eventbasedaddon", "EventBasedAddOn")
         self._guard_services()
         self._publish_services()
+        self._promote_a_release()
         self._console.print(
             "\n[bold]That was Bellhop:[/bold] a change in one cluster deployed add-ons, there or in"
-            " another one, and its end removed them."
+            " another one, and its end removed them; a change of yours went from stage to stage."
         )
 
     def play_first(self) -> None:
@@ -187,6 +193,26 @@ class Scenes:
             "the Ingress serves the other one", lambda: self._paths() == [("/my-service", 443)]
         )
 
+    def _promote_a_release(self) -> None:
+        self._title("One change, stage by stage: destination is staging, source is production")
+        self._stand.do("label", "cluster", "demo/destination", "env=staging")
+        self._declare("promotion")
+        self._step("Release 1 goes to the first stage, where it stays for an hour")
+        self._until("staging has it, and production has not", lambda: self._agents() == _FIRST)
+        self._run("get", "promotions")
+        self._step("It is promoted at once, as in an emergency")
+        self._run("promote", "promotion", "agent", "--stage", "production", "--force")
+        self._until("production has it", lambda: self._agents() == (_OLD, _OLD))
+        self._step("Its ConfigMap is edited")
+        edited = (_EXAMPLES / "promotion" / "agent.yaml").read_text().replace(_OLD, _NEW)
+        self._stand.do("apply", "-f", "-", stdin=edited)
+        self._until("staging has it, and production its own", lambda: self._agents() == _EDITED)
+        self._run("get", "promotions")
+        self._step("The promotion is deleted")
+        self._run("delete", "clusterpromotion", "agent")
+        self._until("both have left", lambda: self._agents() == ("", ""))
+        self._stand.do("label", "cluster", "demo/destination", "env-")
+
     # What the clusters hold -----------------------------------------------------------------
 
     def _external_ports(self, gvk: GVK) -> list[int] | None:
@@ -198,6 +224,14 @@ class Scenes:
 
     def _has(self, gvk: GVK, name: str) -> bool:
         return self._source.get(ObjectKey(gvk, "default", name)) is not None
+
+    def _agents(self) -> tuple[str, str]:
+        """Return the images of the agent in staging and in production."""
+        staging, production = (
+            (user.get(_AGENT) or {"data": {"image": ""}})["data"]["image"]
+            for user in (self._destination, self._source)
+        )
+        return staging, production
 
     def _paths(self) -> list[tuple[str, int]]:
         found = self._source.get(ObjectKey(INGRESS, "default", "ingress"))
@@ -217,10 +251,17 @@ class Scenes:
         self._console.print(f"\n  {text}")
         self._begun = time.monotonic()
 
+    def _run(self, *arguments: str) -> None:
+        """Run a command, and show it with what it prints."""
+        self._show(" ".join(arguments), self._stand.do(*arguments))
+
+    def _show(self, command: str, said: str) -> None:
+        lines = (f"$ bellhop {command}", *said.splitlines())
+        self._console.print("\n".join(f"  {line}" for line in lines), style="dim")
+
     def _declare(self, example: str) -> None:
-        self._console.print(f"  $ bellhop apply -f docs/examples/{example}", style="dim")
         said = self._stand.do("apply", "-f", str(_EXAMPLES / example))
-        self._console.print("\n".join(f"  {line}" for line in said.splitlines()), style="dim")
+        self._show(f"apply -f docs/examples/{example}", said)
         self._stand.settle("demo/source")
 
     def _until(self, what: str, done: Callable[[], bool]) -> None:
