@@ -12,7 +12,12 @@ from bellhop.api.core_kinds import WRITTEN_NOW
 from bellhop.api.manifest import Declaration
 from bellhop.api.policy_ref import PolicyRef, PolicyRefSpec
 from bellhop.api.profile import ProfileTemplateSpec
-from bellhop.api.stage_profile import StagePlace, StageProfile, VerificationProfile
+from bellhop.api.stage_profile import (
+    StagePlace,
+    StageProfile,
+    VerificationProfile,
+    name_stage_profile,
+)
 from bellhop.core.base import Later, Many, Model, mistake
 from bellhop.core.identity import cut_name
 from bellhop.core.names import (
@@ -271,7 +276,7 @@ class ClusterPromotion(Declaration):
 
     def profile_name(self, stage: str) -> str:
         """Return the name of a stage's profile."""
-        return cut_name(f"{self.name}-{stage}")
+        return name_stage_profile(self.name, stage)
 
     def verification_name(self, stage: str) -> str:
         """Return the name of the profile that verifies a stage."""

@@ -5,8 +5,14 @@ from typing import ClassVar, NamedTuple
 from pydantic import PrivateAttr
 
 from bellhop.api.profile import ClusterProfile
+from bellhop.core.identity import cut_name
 from bellhop.core.selector import Selector
 from bellhop.state.cluster import Cluster
+
+
+def name_stage_profile(promotion: str, stage: str) -> str:
+    """Return the name of the profile of a stage."""
+    return cut_name(f"{promotion}-{stage}")
 
 
 class StagePlace(NamedTuple):

@@ -69,6 +69,7 @@ def list_failures(
     yield from source_status.list_access_conditions(here)
     yield from profile_status.list_conditions(here, unanswered)
     yield from promotion_status.list_conditions(here)
+    yield from promotion_status.list_withdrawals(here)
     yield from declaration_status.list_notices(here)
     yield from declaration_status.list_loops(here)
     yield from orphans.list_conditions(here)

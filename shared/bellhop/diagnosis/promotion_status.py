@@ -93,6 +93,24 @@ def _describe_notices(
     return next((each.error for each in deliveries if each.error), "")
 
 
+def list_withdrawals(here: Installation) -> Iterator[Condition]:
+    """Yield the stages of deleted promotions that cannot leave a cluster: others wait for them."""
+    names = {kept.value.name for _, kept in here.records.promotions.rows()}
+    deleted = names - here.catalogs.known().promotions.keys()
+    heads = here.records.profiles.heads("") if deleted else ()
+    for head in (each for each in heads if each.rollout.promotion in deleted):
+        for cluster in head.leaving:
+            status = here.records.outcomes.get(cluster, head.name)
+            if status and status.value.reason:
+                said = (
+                    f"profile '{head.name}' is to leave cluster '{cluster}', and earlier stages"
+                    f" stay until it has: {status.value.message}; correct that, or deregister the"
+                    " cluster"
+                )
+                about, since = f"deleted '{head.rollout.promotion}'", status.value.begun_at
+                yield failure("promotion", about, said, since=since)
+
+
 _CURES: Mapping[str, str] = {
     "Stalled": "correct the cause, or apply another version; no later stage gets this one",
     "Empty": "correct the stage's clusterSelector, label clusters, or have empty stages passed by"

@@ -74,7 +74,9 @@ class Resolution:
         declared = catalog.profiles.get(message.profile)
         with noting(self._records, message, "", "") as note:
             note.context = {"profile": message.profile}
-            if declared is None:
+            if declared is None and found and not self._stages.may_leave(catalog, found.value):
+                made = True
+            elif declared is None:
                 made = self._writer.withdraw(found, message, note, None, catalog)
             elif declared.paused:
                 made = self._pause(found, note)

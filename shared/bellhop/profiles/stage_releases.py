@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bellhop.api.kinds import ConfigMap, Secret, of
-from bellhop.api.stage_profile import StageProfile
+from bellhop.api.stage_profile import StageProfile, name_stage_profile
 from bellhop.catalog.catalog import Catalog
 from bellhop.errors import MissingError
 from bellhop.rendering.inputs import Find, Ref
+from bellhop.state.profile import Profile
 from bellhop.state.promotion import Release, StageState
 from bellhop.state.records import Records
 
@@ -64,6 +65,26 @@ class StageReleases:
         if not declared.verifies:
             frozen = promotion.make_profile(declared.stage.stage, release.spec)
         return FrozenProfile(frozen, self._frozen(release, promotion.live_inputs))
+
+    def may_leave(self, catalog: Catalog, profile: Profile) -> bool:
+        """Return whether a profile that is not declared any more may be withdrawn.
+
+        Of a deleted promotion the last stage leaves first: the clusters on which most depends are
+        not the ones that keep what nobody tests any more.
+        """
+        promotion = profile.rollout.promotion
+        if not promotion or promotion in catalog.promotions:
+            return True
+        kept = self._records.promotions.get(promotion)
+        stages = [each.name for each in kept.value.stages] if kept else []
+        names = [name_stage_profile(promotion, each) for each in stages]
+        later = names[names.index(profile.name) + 1 :] if profile.name in names else []
+        return not any(self._is_left(promotion, each) for each in later)
+
+    def _is_left(self, promotion: str, name: str) -> bool:
+        """Return whether the profile of a stage is there, and has not become a user's own."""
+        kept = self._records.profiles.head("", "", name)
+        return kept is not None and kept.value.rollout.promotion == promotion
 
     def _frozen(self, release: Release, live: frozenset[str]) -> Find:
         def find(ref: Ref) -> ConfigMap | Secret | None:

@@ -45,6 +45,9 @@ author, and the `userInfo` of an admission request is that of a write which may 
 _MOVING = ("Deploying", "Verifying", "Stalled")
 """Phases of stages that wait for clusters."""
 
+_WITHDRAWAL_INTERVAL = timedelta(minutes=1)
+"""Interval in which a deleted promotion is looked at, should no cluster report that it is left."""
+
 
 class Promoter:
     """Handles `Promote`."""
@@ -78,7 +81,7 @@ class Promoter:
         catalog = self._catalogs.current()
         promotion = catalog.promotions.get(message.promotion)
         if promotion is None:
-            return self._end(message.promotion, kept)
+            return self._end(message.promotion, catalog, kept)
         old = kept.value if kept else PromotionState(message.promotion)
         begun = time.perf_counter()
         try:
@@ -168,21 +171,41 @@ class Promoter:
         elif kept is None or kept.value.at != at:
             self._records.timers.set(timer, at, Promote(name).message().body)
 
-    def _end(self, name: str, kept: Stored[PromotionState] | None) -> bool:
-        """Forget a promotion that was deleted, once its profiles are on their way out."""
+    def _end(self, name: str, catalog: Catalog, kept: Stored[PromotionState] | None) -> bool:
+        """Have the stages of a deleted promotion withdrawn, and forget it once all have been.
+
+        Each is asked each time, and the last that is left is withdrawn: see `may_leave`.
+        """
         self._records.alerts.delete(name)
         if kept is None:
             return True
-        state = kept.value
-        for release in self._records.releases.heads(state.name):
-            self._records.releases.delete(state.name, release.number)
-        self._records.timers.cancel(promotion_timer(state.name))
-        self._records.timers.cancel(promotion_notice_timer(state.name))
+        if left := _list_left(self._records, catalog, name):
+            self._set_timer(name, self._records.clock.now() + _WITHDRAWAL_INTERVAL)
+            self._publisher.publish(map(Resolve, left))
+            return True
+        for release in self._records.releases.heads(name):
+            self._records.releases.delete(name, release.number)
+        self._releases.prune_sources(name, ())
+        self._records.timers.cancel(promotion_timer(name))
+        self._records.timers.cancel(promotion_notice_timer(name))
         try:
-            self._records.promotions.delete(state.name, expect=kept.token)
+            self._records.promotions.delete(name, expect=kept.token)
         except StaleError:
             return False
         return True
+
+
+def _list_left(records: Records, catalog: Catalog, promotion: str) -> list[str]:
+    """Return the profiles that are still a deleted promotion's.
+
+    One that becomes the user's own is that once it is rendered; a paused one is not rendered.
+    """
+    own = catalog.profiles
+    return [
+        each.name
+        for each in records.profiles.heads("")
+        if each.rollout.promotion == promotion and not (each.name in own and own[each.name].paused)
+    ]
 
 
 def _approve_by_annotation(

@@ -9,6 +9,7 @@ from bellhop.operations import promotions
 from bellhop.operations.pause import pause_cluster
 from bellhop.operations.previews import PreviewedChange, UnknownChange, preview_now
 from bellhop.operations.release_previews import NextRelease, find_next_release, preview_release
+from tests.fakes.manifests import holder
 from tests.unit.promotions.conftest import Fleet3, auto, manual, promotion, version
 from tests.unit.promotions.test_frozen_sources import chart
 
@@ -135,7 +136,8 @@ def test_what_is_not_there_is_named(staged: Fleet3) -> None:
 
 
 def test_a_release_that_cannot_be_rendered_is_no_empty_diff(staged: Fleet3) -> None:
-    staged.apply(promotion(auto("staging"), LAST))
+    broken = holder("agent", "no: [yaml")
+    staged.apply(broken, promotion(auto("staging"), LAST))
     with pytest.raises(PermanentError, match="cannot render release 1 of promotion 'agent' for"):
         preview(staged, "production", 1)
 
