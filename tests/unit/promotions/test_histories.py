@@ -1,4 +1,6 @@
-"""Random histories of a promotion, with deaths, repeated messages and clocks that jump.
+"""Random histories of a promotion: deaths, two workers, repeated messages, clocks that jump.
+
+Clusters fail, refuse a release, join and leave.
 
 A model of what was deployed, approved and passed says what may be where: nothing is in a stage that
 the stage before did not have in all its clusters. In the end all has healed and is approved, and
@@ -8,24 +10,26 @@ each stage has the newest release.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from bellhop.errors import ConflictError, UnreachableError
+from bellhop.errors import ConflictError, InvalidError, UnreachableError
 from bellhop.operations import promotions
 from bellhop.state.messages import Promote, Resolve
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
+from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import CONFIG
 from tests.unit.promotions.conftest import STAGES, Fleet3, auto, manual, promotion, version
 
 HOUR = timedelta(hours=1)
 MOMENT = timedelta(seconds=1)
 GATES = (auto("staging", delay="30m"), manual("canary"), {"name": "production"})
-STEPS = 14
+STEPS = 16
 
 
 class Model:
@@ -61,10 +65,13 @@ class History:
         self.fate = rig.make_mortal(self.fleet)
         self.model = Model()
         self.versions = 1
+        self.joined = 2
+        self.ends: dict[str, Callable[[], None]] = {}
         self.fleet.deploy(version("1"), promotion(*GATES))
 
     def play(self) -> None:
-        steps = (self.change, self.approve, self.fail, self.heal, self.repeat, self.jump, self.wait)
+        steps = (self.change, self.approve, self.fail, self.refuse, self.heal)
+        steps += (self.repeat, self.jump, self.wait, self.join, self.leave)
         for _ in range(STEPS):
             self.draw.choice(steps)()
             self.work()
@@ -96,9 +103,34 @@ class History:
     def fail(self) -> None:
         self.draw.choice(list(self.staged.kubes.values())).fail_with(UnreachableError("is down"))
 
+    def refuse(self) -> None:
+        """Have a cluster answer, and refuse whatever is deployed next."""
+        name = self.draw.choice(list(self.staged.kubes))
+        if name not in self.ends:
+            kube = self.staged.kubes[name]
+            self.ends[name] = kube.refuse("agent", InvalidError("its webhook refuses it"))
+
     def heal(self) -> None:
         for kube in self.staged.kubes.values():
             kube.fail_with(None)
+        while self.ends:
+            self.ends.popitem()[1]()
+
+    def join(self) -> None:
+        """Register a cluster of any stage."""
+        self.joined += 1
+        stage = self.draw.choice(STAGES)
+        name = f"{stage}{self.joined}"
+        self.staged.kubes[name] = self.fleet.register(name, env=stage)
+
+    def leave(self) -> None:
+        """Deregister a cluster of a stage that has others, as it is."""
+        name = self.draw.choice(list(self.staged.kubes))
+        stage = name.rstrip("0123456789")
+        if sum(each.startswith(stage) for each in self.staged.kubes) > 1:
+            self.fleet.declare.deregister(f"fleet/{name}")
+            del self.staged.kubes[name]
+            self.ends.pop(name, None)
 
     def repeat(self) -> None:
         """Deliver messages again, as queues may at any time."""
@@ -115,11 +147,20 @@ class History:
         """Work for some moments, in processes that may die."""
         for _ in range(4):
             self.fleet.clock.advance(MOMENT)
-            if self.draw.random() < 0.3:
+            drawn = self.draw.random()
+            if drawn < 0.3:
                 rig.kill(self.fleet, self.fate, self.draw.randrange(2, 120))
+            elif drawn < 0.6:
+                self.race()
             else:
                 self.fleet.pump()
             self.model.look(self.staged)
+
+    def race(self) -> None:
+        """Work in two processes: one does all that is due between two calls of the other."""
+        other = rig.process(self.fleet)
+        with interrupted(self.fleet.records, self.draw.randrange(80), other.pump):
+            self.fleet.pump()
 
     def end(self) -> None:
         """Heal and approve all, and let time pass: each stage gets the newest release."""
