@@ -188,3 +188,75 @@ def data_of(management: Management) -> dict[str, str]:
     found = management.east.get(CONFIG_MAP, "default", "made-web")
     assert found
     return dict(found["data"])
+
+
+PROMOTION = GVK(PROFILE.group, "v1beta1", "ClusterPromotion")
+REFS = [{"kind": "ConfigMap", "namespace": "default", "name": "agent"}]
+STAGES = [
+    {
+        "name": "first",
+        "clusterSelector": {"matchLabels": {"env": "production"}},
+        "trigger": {"manual": {"approved": False}},
+    },
+    {"name": "second", "clusterSelector": {"matchLabels": {"env": "none"}}},
+]
+
+
+def promote(management: Management) -> None:
+    """Have Sveltos deploy a promotion that has left its first stage."""
+    agent = {"apiVersion": PROMOTION.api_version, "kind": PROMOTION.kind}
+    agent["metadata"] = {"name": "agent"}
+    spec = {"profileSpec": {"policyRefs": REFS}, "stages": STAGES}
+    management.hub.apply({**agent, "spec": spec})
+    management.hub.merge_status({**agent, "status": {"currentStageName": "second"}}, uid="")
+    stage = {"apiVersion": PROFILE.api_version, "kind": PROFILE.kind}
+    labels = {"config.projectsveltos.io/promotionname": "agent"}
+    stage["metadata"] = {"name": "agent-first", "labels": labels}
+    spec = {"clusterSelector": STAGES[0]["clusterSelector"], "policyRefs": REFS}
+    management.hub.apply({**stage, "spec": spec})
+    management.hub.apply(yaml.safe_load(holder("agent", config("of-agent", "a: b"))))
+    management.reconcile()
+
+
+def find_agent(management: Management) -> dict[str, Any]:
+    found = management.east.get(CONFIG_MAP, "default", "of-agent")
+    return found["metadata"] if found else {}
+
+
+def test_a_promotion_goes_on_at_the_stage_that_it_has_reached(
+    tmp_path: Path, source_cluster: Cluster, management: Management
+) -> None:
+    """The first stage asks for no approval again, and its objects keep their uids."""
+    wait_until_served(management.hub, "ClusterProfile")
+    shell, path = Shell(tmp_path / "state"), tmp_path / "kubeconfig"
+    source_cluster.kubeconfig(path)
+    promote(management)
+    before = find_agent(management)
+    assert before["annotations"][OWNED[1]] == "agent-first"
+    with running(tmp_path / "state", OFTEN, Log(io.StringIO()), "127.0.0.1", 0):
+        shell.type(f"register cluster mgmt/mgmt --no-forwarder --kubeconfig {path}")
+        shell.type("import sveltos --into-cluster mgmt/mgmt")
+        eventually(
+            lambda: f"{shell.type('get configuration')} {shell.type('show failures')}",
+            lambda: "Empty" in shell.type("get promotions"),
+            patience=60,
+        )
+
+        [agent] = json.loads(shell.type("get promotions -o json"))["items"]
+        first, second = agent["status"]["stages"]
+        assert (first["release"], first["currentStatusDescription"]) == (1, "Promoted")
+        assert second["release"] == 1
+        assert find_agent(management)["uid"] == before["uid"]
+        assert "agent-first" not in shell.type("get configuration")
+
+        for each in yaml.safe_load_all(holder("agent", config("of-agent", "a: c"))):
+            management.hub.apply(each)
+        eventually(
+            "a new release is deployed in place",
+            lambda: (
+                (management.east.get(CONFIG_MAP, "default", "of-agent") or {}).get("data")
+                == {"a": "c"}
+            ),
+        )
+        assert find_agent(management)["uid"] == before["uid"]
+        assert "AwaitingApproval" in shell.type("get promotions")

@@ -1,10 +1,9 @@
 """ClusterPromotion: one set of add-ons, and the stages in which clusters get each change of it."""
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,6 +11,18 @@ from bellhop.api.core_kinds import WRITTEN_NOW
 from bellhop.api.manifest import Declaration
 from bellhop.api.policy_ref import PolicyRef, PolicyRefSpec
 from bellhop.api.profile import ProfileTemplateSpec
+from bellhop.api.promotion_annotations import (
+    APPROVED,
+    EMPTY_STAGE,
+    LIVE_INPUTS,
+    MAX_FAILURES,
+    NOTIFY,
+    ON_FAILURE,
+    PROGRESS_DEADLINE,
+    PROMOTION_ANNOTATIONS,
+    REACHED,
+    list_annotation_problems,
+)
 from bellhop.api.stage_profile import (
     StagePlace,
     StageProfile,
@@ -20,14 +31,7 @@ from bellhop.api.stage_profile import (
 )
 from bellhop.core.base import Later, Many, Model, mistake
 from bellhop.core.identity import cut_name
-from bellhop.core.names import (
-    Duration,
-    Name,
-    Text,
-    duration_problem,
-    seconds_of,
-    share_problem,
-)
+from bellhop.core.names import Duration, Name, Text, seconds_of
 from bellhop.core.selector import Selector
 from bellhop.core.sveltos_annotations import ACCOUNT_NAME, ACCOUNT_NAMESPACE, PROFILE_PAUSED
 from bellhop.core.windows import Window, read_window
@@ -41,25 +45,9 @@ STAGE_NAME = "config.projectsveltos.io/stagename"
 VERIFICATION = "config.projectsveltos.io/promotion-verification"
 """Label of the profile that verifies a stage: `true`."""
 
-MAX_FAILURES = "bellhop.dev/max-failures"
-PROGRESS_DEADLINE = "bellhop.dev/progress-deadline"
-ON_FAILURE = "bellhop.dev/on-failure"
-EMPTY_STAGE = "bellhop.dev/empty-stage"
-LIVE_INPUTS = "bellhop.dev/live-inputs"
-APPROVED = "bellhop.dev/approved"
-NOTIFY = "bellhop.dev/notify"
-
-KUBERNETES_EVENT = "KubernetesEvent"
-"""The receiver of notifications that needs no Secret."""
-
-_OWN = (MAX_FAILURES, PROGRESS_DEADLINE, ON_FAILURE, EMPTY_STAGE, LIVE_INPUTS, APPROVED, NOTIFY)
-_RECEIVER = re.compile(r"[a-z0-9-]+/[a-z0-9.-]+")
 _TENANT = {ACCOUNT_NAME, ACCOUNT_NAMESPACE}
 _ANY_TIME = datetime(2024, 1, 1, tzinfo=UTC)
 """A cron expression is valid at any time, or at none."""
-
-OnFailure = Literal["hold", "rollback"]
-EmptyStage = Literal["wait", "skip"]
 
 _Check = Annotated[Any, Later("checks", "Check")]
 
@@ -202,7 +190,7 @@ class ClusterPromotion(Declaration):
 
     @model_validator(mode="after")
     def _has_valid_annotations(self) -> Self:
-        for name, problem in _annotation_problems(self.annotations):
+        for name, problem in list_annotation_problems(self.annotations):
             raise mistake(problem, "metadata", "annotations", name)
         stage, _ = self.approved_release
         if stage and stage not in [each.name for each in self.stages]:
@@ -252,6 +240,15 @@ class ClusterPromotion(Declaration):
         """The stage and the release that the annotation approves; an empty stage for none."""
         stage, _, number = self.annotations.get(APPROVED, "").rpartition("@")
         return stage, int(number or 0)
+
+    @property
+    def reached_stage(self) -> str:
+        """The stage that the first release begins at, and has reached those before; empty for none.
+
+        It may have been renamed since: then it has no effect.
+        """
+        name = self.annotations.get(REACHED, "")
+        return name if name in [each.name for each in self.stages] else ""
 
     @property
     def live_inputs(self) -> frozenset[str]:
@@ -343,7 +340,9 @@ class ClusterPromotion(Declaration):
         labels[PROMOTION_NAME] = cut_name(self.name)
         if kind.verifies:
             labels[VERIFICATION] = "true"
-        annotations = {key: text for key, text in self.annotations.items() if key not in _OWN}
+        annotations = {
+            key: text for key, text in self.annotations.items() if key not in PROMOTION_ANNOTATIONS
+        }
         selector = self._written_stage(stage).get("clusterSelector") or {}
         written = {
             "apiVersion": self.api_version,
@@ -374,31 +373,3 @@ class ClusterPromotion(Declaration):
             each for each in self.written["spec"]["stages"] if each["name"] == name
         )
         return found
-
-
-def _annotation_problems(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the annotations of a promotion that are invalid, with what is wrong."""
-    for name, problem in (
-        (MAX_FAILURES, share_problem),
-        (PROGRESS_DEADLINE, duration_problem),
-        (ON_FAILURE, partial(_choice_problem, get_args(OnFailure))),
-        (EMPTY_STAGE, partial(_choice_problem, get_args(EmptyStage))),
-        (APPROVED, _approval_problem),
-        (NOTIFY, _receiver_problem),
-    ):
-        if name in annotations and (found := problem(annotations[name])):
-            yield name, found
-
-
-def _approval_problem(text: str) -> str:
-    stage, _, number = text.rpartition("@")
-    return "" if stage and number.isdecimal() else f"{text!r} is not STAGE@RELEASE, as in canary@7"
-
-
-def _receiver_problem(text: str) -> str:
-    good = text == KUBERNETES_EVENT or _RECEIVER.fullmatch(text)
-    return "" if good else f"{text!r} is neither NAMESPACE/SECRET nor {KUBERNETES_EVENT}"
-
-
-def _choice_problem(choices: tuple[str, ...], text: str) -> str:
-    return "" if text in choices else f"{text!r} is neither {' nor '.join(map(repr, choices))}"

@@ -27,12 +27,14 @@ from bellhop.api.kinds import (
     of,
     parse,
 )
+from bellhop.api.promotion_annotations import REACHED
 from bellhop.api.served import is_same_declaration
 from bellhop.catalog.cache import Catalogs
 from bellhop.catalog.catalog import Catalog
 from bellhop.configuration.cluster_objects import ClusterObjects
 from bellhop.configuration.cluster_withdrawal import ClusterWithdrawal
 from bellhop.configuration.finalizers import set_finalizer
+from bellhop.configuration.promotions import is_of_stage
 from bellhop.configuration.records import ConfiguredObject, State
 from bellhop.configuration.references import list_read_backs
 from bellhop.configuration.withdrawal import Withdrawal
@@ -56,7 +58,7 @@ from bellhop.state.table import Stored
 
 _KINDS = {(gvk.group, gvk.kind): gvk for gvk in CONFIGURED_KINDS}
 _LONGEST_MESSAGE = 4096
-ADOPTING = ("ClusterProfile", "EventTrigger", "Profile")
+ADOPTING = ("ClusterProfile", "ClusterPromotion", "EventTrigger", "Profile")
 ADOPT_SVELTOS = {ADOPT_FROM: "sveltos"}
 """The annotation that manifests get of a cluster that was Sveltos' management cluster."""
 
@@ -117,6 +119,10 @@ class Admission:
         if found and is_generated(found["metadata"]):
             # It shows what a trigger made, and declares nothing.
             return
+        if found and is_of_stage(kube, found):
+            if found["metadata"].get("deletionTimestamp"):
+                set_finalizer(kube, found, present=False)
+            return
         if found is None or found["metadata"].get("deletionTimestamp"):
             self._withdraw(catalog, kube, declared, kept, found)
         elif gvk == CLUSTER:
@@ -154,7 +160,7 @@ class Admission:
         mode = catalog.clusters[catalog.configuration].configuration
         record = self._make_record(kept, found)
         if mode == "taken-over" and key.kind in ADOPTING:
-            record = replace(record, marks={**ADOPT_SVELTOS, **record.marks})
+            record = replace(record, marks={**_mark_taken_over(found), **record.marks})
         try:
             new = parse(Document(_add_marks(found, record), str(key)))
         except PermanentError as error:
@@ -291,6 +297,16 @@ class Admission:
             return kept
         token = self._records.configured.put(*key, record, expect=kept.token if kept else ABSENT)
         return Stored(record, token)
+
+
+def _mark_taken_over(found: Manifest) -> dict[str, str]:
+    """Return the annotations that a manifest gets of an object of Sveltos' management cluster.
+
+    A promotion goes on at the stage that its status has: see `bellhop.promotions.machine`.
+    """
+    stage = (found.get("status") or {}).get("currentStageName")
+    reached = {REACHED: str(stage)} if found["kind"] == "ClusterPromotion" and stage else {}
+    return {**ADOPT_SVELTOS, **reached}
 
 
 def _select_marks(marks: Mapping[str, str], metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -150,13 +151,21 @@ def _leave(here: Installation) -> None:
     ]
     writer.apply(
         [
-            of({**found.value, "spec": {**found.value["spec"], **_LEAVES}})
+            of({**found.value, "spec": _leaving(key.kind, found.value["spec"])})
             for key in held
             if key.kind in ADOPTING and (found := here.records.manifests.get(*key))
         ]
     )
     if held:
         writer.delete(held)
+
+
+def _leaving(kind: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec of a manifest that leaves what it deployed, and becomes nobody's."""
+    if kind != "ClusterPromotion":
+        return {**spec, **_LEAVES}
+    profile = {**(spec.get("profileSpec") or {}), **_LEAVES}
+    return {**spec, "profileSpec": profile, "preserveClusterProfilesOnDelete": False}
 
 
 def list_configuration(here: Installation) -> Iterator[ConfigurationEntry]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from bellhop.api.promotion import PROMOTION_NAME
 from bellhop.configuration.conditions import State, progress, stall, succeed, to_seconds, wait
 from bellhop.configuration.names import make_hash
 from bellhop.configuration.objects import Bytes, Observed, Written
+from bellhop.core.gvk import GVK
 from bellhop.diagnosis.promotion_status import PromotionStatus, StageStatus, read_promotion
 from bellhop.installation import InstallationView
+from bellhop.ports.kube import Kube, Manifest
 from bellhop.rendering.inputs import MissingInputError
 
 _STALLED = ("Stalled", "RolledBack")
@@ -62,6 +65,20 @@ def make_promotion_status(
         stages_hash=make_hash(promotion.written["spec"]["stages"]),
     )
     return status, _make_state(found)
+
+
+def is_of_stage(kube: Kube, found: Manifest) -> bool:
+    """Return whether a ClusterProfile is one that Sveltos made for a stage, and declares nothing.
+
+    One that its promotion has left to the user has the label, too.
+    """
+    name = (found["metadata"].get("labels") or {}).get(PROMOTION_NAME)
+    if found["kind"] != "ClusterProfile" or not name:
+        return False
+    return (
+        kube.get(GVK("config.projectsveltos.io", "v1beta1", "ClusterPromotion"), "", name)
+        is not None
+    )
 
 
 def _make_stage(found: StageStatus) -> PromotionStageStatus:

@@ -133,7 +133,7 @@ MARKS: dict[str, Mark] = {
     LUA: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     SUBRESOURCES: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_OWN, *_PROMOTIONS)),
-    ADOPT_FROM: Mark("annotations", (*_TRIGGERS, *_OWN)),
+    ADOPT_FROM: Mark("annotations", (*_TRIGGERS, *_OWN, *_PROMOTIONS)),
     INSTANTIATE_ALL: Mark("annotations", _TRIGGERS),
     PROFILE_PAUSED: Mark(
         "annotations",

@@ -41,9 +41,11 @@ def read_promotion(here: InstallationView, promotion: ClusterPromotion) -> Promo
     kept = here.records.promotions.get(promotion.name)
     state = kept.value if kept else PromotionState(promotion.name)
     stages = list(_list_stages(here, promotion, state))
-    moving = (each for each in reversed(stages) if _is_moving(each.state))
+    moving = [each for each in reversed(stages) if _is_moving(each.state)]
     at = stages[-1] if state.latest else stages[0]._replace(next=state.missing)
-    return PromotionStatus(promotion, state, stages, next(moving, at))
+    # Of two with the same release it is at the later one.
+    at = max(moving, key=lambda each: each.state.release, default=at)
+    return PromotionStatus(promotion, state, stages, at)
 
 
 def _is_moving(stage: StageState) -> bool:

@@ -118,6 +118,23 @@ def advance(
     return Advance(state, min(wakes, default=None))
 
 
+def take_over(
+    old: PromotionState, plan: PromotionPlan, reached: str, now: datetime
+) -> PromotionState:
+    """Return a promotion that Sveltos has taken to a stage: its newest release is there.
+
+    The clusters of the stages before it have it, and get it again in place.
+    """
+    stages, release = list[StageState](), old.latest
+    for planned in plan.stages:
+        stage = _begin(StageState(planned.name), release, now)
+        if planned.name == reached:
+            return replace(old, stages=(*stages, stage))
+        visits = tuple(replace(each, passed_at=now) for each in stage.visits)
+        stages.append(replace(stage, phase="Promoted", passed=release, visits=visits))
+    return old
+
+
 def approve(old: PromotionState, stage: str, approval: Approval) -> PromotionState:
     """Return a promotion in which a release is approved at a stage, and rejected no more."""
     found = replace(old.stage(stage), approval=approval)

@@ -23,7 +23,7 @@ from bellhop.errors import StaleError
 from bellhop.ports.store import ABSENT
 from bellhop.promotions import outbox
 from bellhop.promotions.facts import is_provisioned, read_facts
-from bellhop.promotions.machine import PromotionPlan, StagePlan, advance, approve
+from bellhop.promotions.machine import PromotionPlan, StagePlan, advance, approve, take_over
 from bellhop.promotions.releases import ReleaseMaker
 from bellhop.promotions.steps import list_steps
 from bellhop.rendering.inputs import MissingInputError
@@ -88,6 +88,8 @@ class Promoter:
             found = self._find_latest(catalog, promotion, old)
             facts = read_facts(self._records, catalog, promotion, old)
             plan, now = plan_promotion(promotion), self._records.clock.now()
+            if found.latest and not (found.held or plan.paused):
+                found = take_over(found, plan, promotion.reached_stage, now)
             found = _approve_by_annotation(promotion, found, now)
             new, wake_at = advance(found, plan, facts, now)
             if any(each.phase in _MOVING for each in new.stages):

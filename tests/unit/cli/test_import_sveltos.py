@@ -212,6 +212,28 @@ def test_a_promotion_is_paused_and_the_profiles_of_its_stages_are_left_out(
     assert "manifests/configmap.default.web.yaml" in written(tmp_path / "fleet")
 
 
+@pytest.mark.parametrize(
+    ("reached", "note"),
+    [
+        ("canary", "It goes on at stage 'canary', and the stages before it get what they have."),
+        ("renamed", "Its stages begin with the first one."),
+        ("", "Its stages begin with the first one."),
+    ],
+)
+def test_a_promotion_goes_on_at_the_stage_that_it_has_reached(
+    imported: Import, tmp_path: Path, reached: str, note: str
+) -> None:
+    spec = {"profileSpec": {}, "stages": [{"name": "staging"}, {"name": "canary"}]}
+    promotion = an_object("ClusterPromotion", "agent", spec)
+    report = imported({**promotion, "status": {"currentStageName": reached}})
+
+    assert note in notes(report)["agent"]
+    [found] = written(tmp_path / "fleet")["manifests/clusterpromotion.agent.yaml"]
+    assert found["metadata"]["annotations"].get("bellhop.dev/reached") == (
+        "canary" if reached == "canary" else None
+    )
+
+
 def test_what_sveltos_made_is_left_out_and_counted(imported: Import) -> None:
     """It would be generated again, or would restore an object that is being deleted."""
     generated = {"eventtrigger.lib.projectsveltos.io/eventtriggername": "x"}

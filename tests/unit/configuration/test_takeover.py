@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from bellhop.state.profile import Profile
 from tests.fakes.fleet import service
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
 from tests.unit.configuration.hub import HUB, Hub, find_gvk
+from tests.unit.promotions.conftest import manual, promotion, version
 
 SVELTOS = "application/apply-patch"
 
@@ -145,3 +147,52 @@ def test_a_profile_takes_what_its_own_declaration_had_deployed(
     if patch:
         managers = [each["manager"] for each in patch["metadata"]["managedFields"]]
         assert (managers, patch["metadata"]["resourceVersion"]) == (["bellhop", "kubectl"], "7")
+
+
+def test_a_promotion_leaves_what_it_deployed_if_it_is_given_back(hub: Hub) -> None:
+    """And nothing of it stays in force, also where its profiles would."""
+    take_over(hub)
+    text = promotion({"name": "production"}, preserveClusterProfilesOnDelete=True)
+    hub.write(version("1"), text)
+    hub.fleet.wait(timedelta(seconds=1), times=12)
+    assert hub.east.names() == ["agent"]
+    assert annotations(hub, "ClusterPromotion", "agent") == {ADOPT_FROM: "sveltos"}
+
+    clear_configuration_cluster(hub.fleet.installation(), leave=True)
+    hub.fleet.wait(timedelta(minutes=1), times=3)
+
+    assert hub.east.names() == ["agent"]
+    assert hub.fleet.records.promotions.get("agent") is None
+    assert not hub.fleet.records.manifests.has("ClusterProfile", "", "agent-production")
+
+
+def test_profiles_that_sveltos_made_for_stages_have_no_effect(hub: Hub) -> None:
+    """They leave if they are deleted; one whose promotion left it to the user is the user's."""
+    take_over(hub)
+    hub.write(promotion({"name": "production"}))
+    for name, of in (("agent-production", "agent"), ("own", "deleted")):
+        [document] = yaml.safe_load_all(profile(name=name))
+        document["metadata"]["labels"] = {"config.projectsveltos.io/promotionname": of}
+        document["metadata"]["finalizers"] = ["clusterprofilefinalizer.projectsveltos.io"]
+        hub.write(yaml.safe_dump(document))
+    assert hub.fleet.records.manifests.has("ClusterProfile", "", "own")
+    assert not hub.fleet.records.manifests.has("ClusterProfile", "", "agent-production")
+
+    hub.delete("ClusterProfile", "agent-production")
+    assert hub.kube.get(find_gvk("ClusterProfile"), "", "agent-production") is None
+
+
+def test_a_promotion_goes_on_where_sveltos_was_once_its_inputs_are_known(hub: Hub) -> None:
+    """The status that Bellhop writes meanwhile does not count."""
+    [document] = yaml.safe_load_all(promotion(manual("staging"), {"name": "production"}))
+    hub.fleet.register("one", env="staging")
+    document["status"] = {"currentStageName": "production"}
+    take_over(hub)
+    hub.write(yaml.safe_dump(document))
+    hub.write(version("1"))
+    hub.fleet.wait(timedelta(seconds=1), times=12)
+
+    kept = hub.fleet.records.promotions.get("agent")
+    assert kept
+    assert [each.phase for each in kept.value.stages] == ["Promoted", "Promoted"]
+    assert [each.passed for each in kept.value.stages] == [1, 1]

@@ -210,3 +210,19 @@ def test_no_history_promotes_what_its_stage_before_has_not_passed(seed: int) -> 
                 assert counted.provisioned + counted.failed == counted.clusters > 0
         again = advance(play.state, play.plan, {}, play.now).state
         assert again == advance(again, play.plan, {}, play.now).state, "it settles without facts"
+
+
+def test_what_sveltos_has_promoted_goes_on_where_it_was() -> None:
+    """The stages before get the release in place, and ask for nothing again."""
+    play = Play(plan(StageGate(manual=True), StageGate(delay=HOUR)), latest=3)
+    play.state = machine.take_over(play.state, play.plan, "s1", NOW)
+    assert play.step() == ["Promoted", "Deploying", "Waiting"]
+    assert [each.release for each in play.state.stages] == [3, 3, 0]
+    assert play.step({"s1": whole(3)}) == ["Promoted", "Soaking", "Waiting"]
+    play.state = replace(play.state, latest=4)
+    assert play.step({"s1": whole(3)}) == ["Deploying", "Soaking", "Waiting"]
+
+
+def test_a_stage_that_is_not_known_is_not_taken_over() -> None:
+    state = PromotionState("agent", 3)
+    assert machine.take_over(state, plan(StageGate()), "", NOW) == state

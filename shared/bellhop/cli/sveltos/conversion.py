@@ -15,6 +15,7 @@ from bellhop.api.classifier import Classifier
 from bellhop.api.kinds import Secret
 from bellhop.api.manifest import without_server_fields
 from bellhop.api.promotion import PROMOTION_NAME
+from bellhop.api.promotion_annotations import REACHED
 from bellhop.api.sveltos_cluster import SveltosCluster
 from bellhop.api.unsupported import SVELTOS_RECORDS
 from bellhop.cli.declared_clusters import list_ineffective_fields, parse_document
@@ -229,9 +230,18 @@ def _convert_object(document: Document) -> Converted:
         manifest["metadata"].setdefault("annotations", {})[PROFILE_PAUSED] = "true"
         notes = [head]
         if kind == "ClusterPromotion":
-            notes.append("Its stages begin with the first one again.")
+            notes.append(_go_on(document.data, manifest))
             notes += _take_releases_over(manifest["spec"].get("profileSpec") or {})
     return Converted(kind, namespace, name, (manifest,), tuple(notes), head)
+
+
+def _go_on(data: Mapping[str, Any], manifest: dict[str, Any]) -> str:
+    """Have a promotion go on at the stage that it has reached; return the note on it."""
+    reached = str((data.get("status") or {}).get("currentStageName") or "")
+    if reached not in [each["name"] for each in manifest["spec"]["stages"]]:
+        return "Its stages begin with the first one."
+    manifest["metadata"]["annotations"][REACHED] = reached
+    return f"It goes on at stage '{reached}', and the stages before it get what they have."
 
 
 def _clean(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from bellhop.adapters import notices
-from bellhop.api.promotion import KUBERNETES_EVENT, ClusterPromotion
+from bellhop.api.promotion import ClusterPromotion
+from bellhop.api.promotion_annotations import KUBERNETES_EVENT
 from bellhop.errors import BellhopError, MissingError
 from bellhop.extras.promotions import texts
 from bellhop.extras.promotions.receivers import Receivers, read_receivers

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from bellhop.api.health_check import SECRET_KEYS
 from bellhop.api.manifest import Secret
-from bellhop.api.promotion import KUBERNETES_EVENT, NOTIFY, ClusterPromotion
+from bellhop.api.promotion import ClusterPromotion
+from bellhop.api.promotion_annotations import KUBERNETES_EVENT, NOTIFY
 from bellhop.catalog.cache import Catalogs
 from bellhop.errors import InvalidError, MissingError
 
