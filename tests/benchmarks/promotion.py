@@ -3,7 +3,8 @@
 From a change of a ConfigMap until the last of five stages is provisioned, each of so many clusters
 and without a delay, by `bellhop serve`. The floor is five ClusterProfiles of the same content and
 clusters: each is changed once all clusters of the one before are provisioned. All clusters are
-names of one real API server.
+names of one real API server. What a promotion costs while it waits, and what a release of many
+charts costs clusters that have it, are counts, which `tests/unit/promotions/test_costs.py` holds.
 """
 
 from __future__ import annotations
