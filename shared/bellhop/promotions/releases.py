@@ -15,6 +15,7 @@ from typing import Any
 
 from bellhop.api.kinds import ConfigMap, Secret
 from bellhop.api.promotion import ClusterPromotion
+from bellhop.api.stage_profile import StageProfile
 from bellhop.catalog.catalog import Catalog
 from bellhop.core.digest import digest
 from bellhop.ports.store import ABSENT
@@ -43,6 +44,15 @@ class _Recorder:
         return holder
 
 
+def _varies(profile: StageProfile) -> bool:
+    """Return whether a stage may name other objects than the first one: those of its clusters.
+
+    A verification belongs to its stage, which may change it without a new release.
+    """
+    refs = profile.holder_refs
+    return not profile.verifies and any(ref.templated or not ref.namespace for ref in refs)
+
+
 class ReleaseMaker:
     """Makes the releases of promotions."""
 
@@ -61,8 +71,7 @@ class ReleaseMaker:
         """
         recorder = _Recorder(self._resolution.find, promotion.live_inputs)
         for profile in promotion.profiles:
-            if profile.verifies:
-                # Its deployment belongs to the stage, which may change it without a new release.
+            if not (profile.leads or _varies(profile)):
                 continue
             draft = self._resolution.render(catalog, profile, recorder.find)
             if profile.leads and draft.error_code == MissingInputError.code:

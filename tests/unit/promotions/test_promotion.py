@@ -287,3 +287,18 @@ def test_a_deleted_promotion_leaves_its_profiles_if_asked(staged: Fleet3) -> Non
     assert staged.fleet.records.manifests.has("ClusterProfile", "", "agent-production")
     staged.apply(version("2"))
     assert staged.has("production") == {"2"}, "they are profiles as any other"
+
+
+def test_what_is_named_by_the_clusters_of_a_later_stage_is_frozen_too(staged: Fleet3) -> None:
+    named = [{"kind": "ConfigMap", "name": "of-{{ .Cluster.metadata.labels.env }}"}]
+    refs = [{**each, "namespace": "default"} for each in named]
+    stages = auto("staging", delay="1h"), LAST
+    of = [holder(f"of-{env}", config("agent", "v: '1'")) for env in ("staging", "production")]
+    staged.apply(*of, promotion(*stages, profileSpec={"policyRefs": refs}))
+    assert staged.state.latest == 1
+
+    staged.apply(holder("of-production", config("agent", "v: '2'")))
+
+    assert staged.state.latest == 2, "it is a part of the release"
+    pass_hours(staged)
+    assert (staged.has("staging"), staged.has("production")) == ({"1"}, {"2"})
