@@ -379,7 +379,7 @@ def test_a_worker_that_was_stopped_records_nothing_about_later_events() -> None:
     assert outbox.claim(state, "Slack", types, START).event
 
 
-STEPS = 84
+STEPS = 78
 
 
 @pytest.mark.parametrize("step", range(1, STEPS, 3))
