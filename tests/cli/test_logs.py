@@ -433,7 +433,9 @@ def test_every_decision_has_its_sentence() -> None:
         "events",
         "extras",
         "ingest",
+        "operations",
         "profiles",
+        "promotions",
         "resync",
     )
     folders = [Path(bellhop.__file__).parent / each for each in slices]

@@ -259,4 +259,4 @@ def test_a_promotion_goes_on_at_the_stage_that_it_has_reached(
             ),
         )
         assert find_agent(management)["uid"] == before["uid"]
-        assert "AwaitingApproval" in shell.type("get promotions")
+        eventually("it waits", lambda: "AwaitingApproval" in shell.type("get promotions"))

@@ -29,7 +29,6 @@ MESSAGES = {
 }
 NEVER = {
     ("ingest", "review"): "an event that it takes is sent",
-    ("charts", "deploy"): "it reads names that triggers chose, and gives none up",
     ("schedule", "evaluate"): "no timer is due",
 }
 """What a stage's imports could publish, and the stage does not, with why."""

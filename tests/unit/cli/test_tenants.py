@@ -179,7 +179,7 @@ def test_each_is_deleted_by_its_namespace(bellhop: Bellhop, two: Installation) -
 
 @pytest.mark.usefixtures("two")
 def test_names_are_completed_of_their_own_kind(state: Path) -> None:
-    """A Profile's has its namespace, and diff takes both."""
+    """A Profile's has its namespace, and diff takes both, or a promotion."""
     typed = {
         word: candidates(*word.split(), "--state", str(state), "")
         for word in ("get profiles", "get clusterprofiles", "diff")
@@ -187,7 +187,7 @@ def test_names_are_completed_of_their_own_kind(state: Path) -> None:
     assert typed == {
         "get profiles": ["team/web"],
         "get clusterprofiles": ["web"],
-        "diff": ["team/web", "web"],
+        "diff": ["promotion", "team/web", "web"],
     }
 
 
