@@ -34,6 +34,7 @@ from bellhop.state.messages import NotifyPromotion, Promote, Publisher, Resolve
 from bellhop.state.promotion import Approval, PromotionState, StageEvent
 from bellhop.state.records import Records
 from bellhop.state.table import Stored
+from bellhop.state.timers import Timer
 
 ANNOTATION = "annotation"
 """The approver of what the annotation of a custom resource approves.
@@ -77,11 +78,13 @@ class Promoter:
 
     @until_settled("promote '{message.promotion}'")
     def _promote(self, message: Promote) -> bool:
+        # Before the state: a timer that another worker sets for a later state stays.
+        timer = self._records.timers.get(promotion_timer(message.promotion))
         kept = self._records.promotions.get(message.promotion)
         catalog = self._catalogs.current()
         promotion = catalog.promotions.get(message.promotion)
         if promotion is None:
-            return self._end(message.promotion, catalog, kept)
+            return self._end(message.promotion, catalog, kept, timer)
         old = kept.value if kept else PromotionState(message.promotion)
         begun = time.perf_counter()
         try:
@@ -106,9 +109,10 @@ class Promoter:
             return False
         self._note(new.name, steps, (time.perf_counter() - begun) * 1000)
         token = self._publish(new, token)
-        self._set_timer(message.promotion, wake_at)
         if new.latest != old.latest:
             self._releases.prune(promotion.name, new.held | {new.latest})
+        if not self._set_timer(message.promotion, wake_at, timer):
+            return False
         # A deployment that ended before it could see that it is a witness has not been counted.
         again = self._has_late_witness(new) or not self._report_stopped(new, token)
         return self._catalogs.current().revision == catalog.revision and not again
@@ -164,16 +168,25 @@ class Promoter:
             self._publisher.publish([NotifyPromotion(state.name)])
         return token
 
-    def _set_timer(self, name: str, at: datetime | None) -> None:
+    def _set_timer(self, name: str, at: datetime | None, kept: Stored[Timer] | None) -> bool:
+        """Set the timer, or cancel it; False if it is not the one that was read any more."""
         timer = promotion_timer(name)
-        kept = self._records.timers.get(timer)
-        if at is None:
-            if kept:
-                self._records.timers.cancel(timer, expect=None)
-        elif kept is None or kept.value.at != at:
-            self._records.timers.set(timer, at, Promote(name).message().body)
+        with suppress(StaleError):
+            if at is None and kept:
+                self._records.timers.cancel(timer, expect=kept.token)
+            elif at and (kept is None or kept.value.at != at):
+                expect = kept.token if kept else ABSENT
+                self._records.timers.set(timer, at, Promote(name).message().body, expect=expect)
+            return True
+        return False
 
-    def _end(self, name: str, catalog: Catalog, kept: Stored[PromotionState] | None) -> bool:
+    def _end(
+        self,
+        name: str,
+        catalog: Catalog,
+        kept: Stored[PromotionState] | None,
+        timer: Stored[Timer] | None,
+    ) -> bool:
         """Have the stages of a deleted promotion withdrawn, and forget it once all have been.
 
         Each is asked each time, and the last that is left is withdrawn: see `may_leave`.
@@ -182,9 +195,8 @@ class Promoter:
         if kept is None:
             return True
         if left := _list_left(self._records, catalog, name):
-            self._set_timer(name, self._records.clock.now() + _WITHDRAWAL_INTERVAL)
             self._publisher.publish(map(Resolve, left))
-            return True
+            return self._set_timer(name, self._records.clock.now() + _WITHDRAWAL_INTERVAL, timer)
         for release in self._records.releases.heads(name):
             self._records.releases.delete(name, release.number)
         self._releases.prune_sources(name, ())

@@ -9,7 +9,8 @@ import pytest
 from bellhop.errors import ConflictError, MissingError
 from bellhop.operations import promotions
 from bellhop.state.delays import counting_timer, promotion_timer
-from bellhop.state.messages import Resolve
+from bellhop.state.messages import Promote, Resolve
+from bellhop.state.promotion import PromotionState
 from tests.unit.promotions.conftest import Fleet3, auto, manual, promotion, version
 
 LAST = {"name": "production"}
@@ -33,6 +34,29 @@ def test_an_approved_release_is_promoted(waiting: Fleet3) -> None:
     assert visit.approval
     assert (visit.approval.by, visit.approval.reason) == ("ann", "CHG-1")
     assert "approved" in [each.what for each in waiting.fleet.ledger()]
+
+
+def test_an_approval_while_a_worker_counts_keeps_its_timer(staged: Fleet3) -> None:
+    """The worker that saw the stage wait cancels no timer that another one has set since."""
+    staged.apply(version("1"), promotion(manual("staging", delay="1h"), LAST))
+    fleet, handle = staged.fleet, staged.fleet.stages["deploy"].handle
+    fleet.clock.advance(timedelta(hours=1))
+    states = fleet.records.promotions
+    put, before = states.put, list[str]()
+
+    def put_slowly(state: PromotionState, *, expect: str) -> str:
+        token = put(state, expect=expect)
+        if not before:
+            before.extend(each.phase for each in state.stages)
+            promotions.approve(fleet.installation(), "agent", by="ann")
+            handle(Promote("agent"))
+        return token
+
+    states.put = put_slowly  # type: ignore[method-assign, assignment]
+    handle(Promote("agent"))
+
+    assert (before, staged.phases()) == (["AwaitingApproval", "Waiting"], ["Promoted", "Deploying"])
+    assert fleet.records.timers.get(promotion_timer("agent"))
 
 
 def test_an_approval_belongs_to_its_release(waiting: Fleet3) -> None:
