@@ -124,9 +124,10 @@ def _compare(play: Play, cloud: str, cluster: Cluster) -> None:
         compared, expected = _comparable(replace(now[name], units=units)), _comparable(then[name])
         # On a slow machine a process may read a kubeconfig once more.
         none = dict.fromkeys(compared.keys() | expected.keys(), 0.0)
-        # A status that was written within five seconds takes three requests of a queue more.
-        few = 6 if name == CONFIGURATION_CHANGE else 2
-        assert none | compared == pytest.approx(none | expected, rel=0.1, abs=few), name
+        # A status that was written within five seconds takes three requests of a queue more, and
+        # reads its records once more.
+        few, share = (6, 0.15) if name == CONFIGURATION_CHANGE else (2, 0.1)
+        assert none | compared == pytest.approx(none | expected, rel=share, abs=few), name
 
 
 def _comparable(count: Count) -> dict[str, float]:
