@@ -312,7 +312,7 @@ def test_an_approver_decides_about_promotions_and_applies_nothing(
 
 
 def test_an_operator_does_not_decide_about_promotions(crowded: House) -> None:
-    """Who may apply and delete everything else needs the approver's policy for that."""
+    """An operator, who applies and deletes all else, needs the approver's policy for that."""
     state = add_promotion(crowded)
     may(crowded, policy("operator", crowded))
     operator = identity(crowded)

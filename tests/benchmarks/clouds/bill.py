@@ -35,7 +35,7 @@ CONFIGURATION_CHANGE = "a change in the configuration cluster"
 PROMOTION_STAGES = 5
 PROMOTION_RELEASE = f"a release through {PROMOTION_STAGES} stages of a cluster each"
 IDLE_PROMOTION: Mapping[str, float] = {"a promotion that waits for an approval": 0.0}
-"""What it costs a month: it has no timer, as `measure_promotion` sees."""
+"""A promotion that waits costs nothing a month: it has no timer, as `measure_promotion` sees."""
 CHANGES = 1_000 * HOURS / 24
 """Of a month with a thousand a day."""
 
