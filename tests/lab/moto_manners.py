@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -155,11 +156,19 @@ def _write_redrive_as_aws_does() -> None:
 def _deliver_nothing_by_itself() -> None:
     """Moto's mappings take one message at a time, and count attempts that nobody made.
 
-    They name a version where AWS leaves the alias that they were made with.
+    They name a version where AWS leaves the alias that they were made with. AWS has one mapping of
+    a queue to a function, and moto makes another for a request that Terraform repeats because it
+    got no answer: here it gets the first.
     """
     make = _Functions.create_event_source_mapping
+    one_by_one = threading.Lock()
 
     def create(self: Any, spec: dict[str, Any]) -> Any:
+        with one_by_one:
+            found = self.list_event_source_mappings(spec["EventSourceArn"], spec["FunctionName"])
+            return found[0] if found else create_first(self, spec)
+
+    def create_first(self: Any, spec: dict[str, Any]) -> Any:
         mapping = make(self, spec)
         mapping.function_arn = spec["FunctionName"]
         # A copy: Terraform makes queues meanwhile, and asks again for a mapping that failed.

@@ -434,6 +434,18 @@ def test_functions_that_feed_themselves_may_do_so_as_often_as_they_do(cloud: Clo
     } == {ALLOW}
 
 
+def test_a_mapping_is_made_once_however_often_it_is_asked_for(cloud: Cloud) -> None:
+    """Terraform repeats a request whose answer was lost, and knows of one mapping only."""
+    client = cloud.client("lambda")
+    first, *_ = client.list_event_source_mappings()["EventSourceMappings"]
+
+    again = client.create_event_source_mapping(
+        EventSourceArn=first["EventSourceArn"], FunctionName=first["FunctionArn"]
+    )
+
+    assert again["UUID"] == first["UUID"]
+
+
 def test_no_client_of_another_address_may_send(cloud: Cloud) -> None:
     """The example lets one range of addresses in: who is not in it learns nothing."""
     path = "/clusters/fleet/nobody"
