@@ -54,17 +54,31 @@ class Resolution:
         """Write one profile as it was declared last, and request its clusters to apply it.
 
         Those that it comes after are made so before it: of what changes together with them its
-        clusters are to have theirs first. So are those that it exchanges objects with: none of
-        them is to leave a cluster before the others are known to come.
+        clusters are to have theirs first. So are those that it exchanges objects with, unless they
+        are up to date: none of them is to leave a cluster before the others are known to come.
 
         Raises:
             StaleError: other writers keep winning.
         """
         catalog = self._catalogs.current()
-        places = (*catalog.exchanged(message.profile), message.profile)
+        exchanged = catalog.exchanged(message.profile)
+        places = (*(x for x in exchanged if not self._is_up_to_date(catalog, x)), message.profile)
         lines = chain.from_iterable(line(each, catalog.after) for each in places)
         for place in dict.fromkeys(lines):
             self._resolve(replace(message, profile=place))
+
+    def _is_up_to_date(self, catalog: Catalog, place: str) -> bool:
+        """Return whether it is a stage's profile with the release and clusters that are its own."""
+        declared = catalog.profiles.get(place)
+        if not isinstance(declared, StageProfile) or declared.paused:
+            return False
+        kept = self._records.profiles.head("", "", place)
+        return (
+            kept is not None
+            and kept.value.told
+            and kept.value.rollout.release == self._stages.find_release(declared)
+            and set(kept.value.destinations) == set(catalog.profile_destinations(declared))
+        )
 
     @until_settled("resolve '{message.profile}'")
     def _resolve(self, message: Resolve) -> bool:

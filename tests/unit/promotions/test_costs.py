@@ -82,3 +82,26 @@ def test_a_release_of_many_charts_is_rendered_once_for_each_cluster(staged: Flee
     staged.apply(promotion(*stages, profileSpec=charts("2.0.0")))
     assert len(helm.deployed) == 4 * CHARTS + 2
     assert len(helm.rendered) <= rendered + 2
+
+
+def test_a_release_is_rendered_for_a_stage_only_when_that_stage_changes(staged: Fleet3) -> None:
+    """Stages exchange clusters, and a stage that keeps its own is not rendered for another's sake.
+
+    By its own change a stage is rendered for its release, and as its status is counted.
+    """
+    fleet = staged.fleet
+    rendered: Counter[str] = Counter()
+    render = fleet.resolution.render_release
+
+    def count(catalog: Any, declared: Any, release: int) -> Any:
+        rendered[declared.rule] += 1
+        return render(catalog, declared, release)
+
+    fleet.resolution.render_release = count
+    staged.apply(version("1"), promotion(auto("staging"), auto("canary"), LAST))
+    staged.apply(version("2"))
+    before = rendered.copy()
+    staged.apply(version("3"))
+
+    assert staged.has("production") == {"3"}
+    assert max((rendered - before).values()) <= 3
