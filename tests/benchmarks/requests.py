@@ -20,7 +20,7 @@ from tests.benchmarks.clouds.aws_play import AwsPlay
 from tests.benchmarks.clouds.bill import COUNTS, PAGE, Bill, Count, fill, tables
 from tests.benchmarks.clouds.gcp import GoogleBill
 from tests.benchmarks.clouds.gcp_play import GooglePlay, google
-from tests.benchmarks.clouds.play import Play, measure, measure_promotion
+from tests.benchmarks.clouds.play import Play, measure, measure_configuration, measure_promotion
 from tests.benchmarks.figures import ROOT, lab, run
 from tests.lab.moto import Moto
 
@@ -35,19 +35,25 @@ def main(*destinations: int, plane: ControlPlane | None = None) -> None:
         [cluster] = stack.enter_context(lab(plane, "source"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         moto = stack.enter_context(Moto(folder))
-        place, storage = stack.enter_context(google(folder))
+        emulators, storage = stack.enter_context(google(folder))
         kubeconfig = cluster.kubeconfig()
-        plays: dict[str, Callable[[], Play]] = {
-            "aws": lambda: AwsPlay(moto, kubeconfig),
-            "gcp": lambda: GooglePlay(place, storage, kubeconfig),
+        plays: dict[str, Callable[[str], Play]] = {
+            "aws": lambda _: AwsPlay(moto, kubeconfig),
+            "gcp": lambda project: GooglePlay(
+                json.dumps({"project": project, "emulators": emulators}), storage, kubeconfig
+            ),
         }
         found: dict[str, dict[str, Count]] = {}
         for cloud, begin in plays.items():
             cluster.reset()  # The objects of one would be orphans in the next one's resyncs.
-            with closing(begin()) as play:
+            with closing(begin("events")) as play:
                 found[cloud] = measure(play, kubeconfig, *(destinations or DESTINATIONS))
             cluster.reset()
-            with closing(begin()) as play:
+            with closing(begin("configuration")) as play:
+                measure(play, kubeconfig, 1)
+                found[cloud] |= measure_configuration(play, kubeconfig)
+            cluster.reset()
+            with closing(begin("promotion")) as play:
                 found[cloud] |= measure_promotion(play, kubeconfig)
     written: dict[str, str] = {}
     for cloud, counts in found.items():

@@ -125,7 +125,7 @@ def test_the_tutorial_runs_as_it_is_written(
         )
         said = log.read_text()
         assert demo.returncode() is None, said[-3000:]
-        assert said.count("✓") == 11
+        assert said.count("✓") == 15
         exports = iter(re.findall(r"^  (export .*)$", said, re.MULTILINE))
         for line in rest:
             if line.command.startswith("export "):

@@ -22,7 +22,7 @@ from tests.benchmarks.clouds.bill import (
 )
 from tests.benchmarks.clouds.gcp_play import GooglePlay, carried
 from tests.benchmarks.clouds.module import AWS, GOOGLE, Module
-from tests.benchmarks.clouds.play import Play, measure, measure_promotion
+from tests.benchmarks.clouds.play import Play, measure, measure_configuration, measure_promotion
 from tests.benchmarks.requests import BILLS
 from tests.lab.google_storage import Storage
 from tests.lab.moto import Moto
@@ -114,7 +114,9 @@ def _compare_release(play: Play, cloud: str, cluster: Cluster) -> None:
 
 
 def _compare(play: Play, cloud: str, cluster: Cluster) -> None:
-    now, then = measure(play, cluster.kubeconfig(), 1), counted()[cloud]
+    kubeconfig = cluster.kubeconfig()
+    now = measure(play, kubeconfig, 1) | measure_configuration(play, kubeconfig)
+    then = counted()[cloud]
 
     for name in KEPT:
         units = {**now[name].units}

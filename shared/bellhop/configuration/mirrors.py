@@ -91,7 +91,7 @@ def list_of_profile(
 
     Of a generated one, first the objects that it names, and itself. Lists are not cut.
     """
-    found = read_in_force(here, which)
+    found = read_in_force(here, which, cluster)
     if found is None:
         return
     if generated := make_generated(here, which, found):
@@ -109,16 +109,20 @@ class InForce(NamedTuple):
     source: str = ""
 
 
-def make_generated(here: InstallationView, which: Place, found: InForce) -> Manifest | None:
-    """Return a generated profile as a ClusterProfile with its status.
+def has_generated(which: Place, found: InForce) -> bool:
+    """Return whether a profile is shown as a generated ClusterProfile.
 
-    None of a user's own, and of one that was never rendered, or of which nothing is left. One with
-    texts that are no objects was rendered.
+    It is a trigger's, was rendered, though perhaps to texts that are no objects, and something of
+    it is left.
     """
     profile = found.deployed.status.profile
-    made = make_profile_status(here, which)
-    there = profile.digest or profile.leaves or profile.generated
-    if not which.trigger or made is None or not there:
+    return bool(which.trigger and (profile.digest or profile.leaves or profile.generated))
+
+
+def make_generated(here: InstallationView, which: Place, found: InForce) -> Manifest | None:
+    """Return a generated profile as a ClusterProfile with its status; None if it has none."""
+    made = make_profile_status(here, which) if has_generated(which, found) else None
+    if made is None:
         return None
     metadata = found.manifest["metadata"]
     status, state = made
@@ -172,12 +176,13 @@ def _find_profile(here: InstallationView, kind: str, namespace: str, name: str) 
     return find_generated(here, name) or own
 
 
-def read_in_force(here: InstallationView, which: Place) -> InForce | None:
+def read_in_force(here: InstallationView, which: Place, cluster: str = "") -> InForce | None:
     """Read a profile with its contents and its manifest; None if there is none.
 
-    A user's own is in force as it is written, unless it is rolled back.
+    A user's own is in force as it is written, unless it is rolled back. With a `cluster` only the
+    deployment statuses that its ClusterSummary shows are read.
     """
-    found = read_deployed(here, which)
+    found = read_deployed(here, which, cluster)
     if found is None or profile_kind(which.name) not in ("ClusterProfile", "Profile"):
         return None
     try:

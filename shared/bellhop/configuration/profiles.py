@@ -30,6 +30,7 @@ from bellhop.diagnosis import profile_status
 from bellhop.diagnosis.condition import name_clusters
 from bellhop.installation import InstallationView
 from bellhop.profiles.records import Place, place
+from bellhop.state.cluster import MANAGEMENT
 from bellhop.state.deployment import DeploymentStatus, Phase
 from bellhop.state.profile import Profile
 
@@ -79,16 +80,22 @@ def find_generated(here: InstallationView, name: str) -> Place | None:
     return None
 
 
-def read_deployed(here: InstallationView, which: Place) -> Deployed | None:
-    """Read a profile without its contents; None if there is none."""
+def read_deployed(here: InstallationView, which: Place, cluster: str = "") -> Deployed | None:
+    """Read a profile without its contents; None if there is none.
+
+    With a `cluster` only the deployment statuses that its ClusterSummary shows are read.
+    """
     kept = here.records.profiles.head(*which)
-    return with_outcomes(here, here.records.profiles.with_leaving(kept.value)) if kept else None
+    found = here.records.profiles.with_leaving(kept.value) if kept else None
+    return with_outcomes(here, found, cluster) if found else None
 
 
-def with_outcomes(here: InstallationView, profile: Profile) -> Deployed:
+def with_outcomes(here: InstallationView, profile: Profile, only: str = "") -> Deployed:
     """Read the deployment statuses of a profile, which names the clusters that it is to leave."""
     found = {}
     for cluster in dict.fromkeys((*profile.destinations, *profile.leaving)):
+        if only and cluster not in (only, MANAGEMENT):
+            continue
         if outcome := here.records.outcomes.get(cluster, profile.name):
             found[cluster] = outcome.value
     return Deployed(profile_status.ProfileStatus(profile, list(found.values())), found)

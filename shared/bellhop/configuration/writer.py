@@ -18,7 +18,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from bellhop.configuration.conditions import State, stall
 from bellhop.configuration.definitions import DEFINITIONS
@@ -33,6 +36,7 @@ from bellhop.configuration.mirror_objects import (
     remove,
 )
 from bellhop.configuration.mirrors import (
+    has_generated,
     list_in_clusters,
     list_mirrors,
     make_generated,
@@ -53,6 +57,7 @@ from bellhop.ports.kube import Access, Kube, Manifest
 from bellhop.profiles.records import Place
 from bellhop.state.cluster import Cluster
 from bellhop.state.messages import WriteStatus
+from bellhop.state.profile import Profile
 from bellhop.state.records import Records
 
 _API_VERSIONS = {
@@ -64,6 +69,9 @@ _OF_USERS = frozenset({_STATUS, _EVENT})
 """Places of what is written to or about a user's object: no mirrors."""
 
 _PROFILES = frozenset({"ClusterProfile", "Profile"})
+_MANY = 20
+"""Deployments that each message counts: more are counted once for the messages of a moment."""
+
 _SHORTEST, _LONGEST = timedelta(seconds=2), timedelta(minutes=1)
 """The pauses between two looks at an object that is being deleted."""
 
@@ -134,13 +142,19 @@ class StatusMirrorWriter:
         """Write the status and mirrors of an object as they are now.
 
         A message of a profile that names no cluster writes the status, and deletes mirrors in
-        clusters that the profile has left; each cluster has a message of its own.
+        clusters that the profile has left; each cluster has a message of its own. The deployments
+        of a status of many clusters are counted once for all messages of a moment.
 
         Raises:
             TemporaryError: something of it was written just now, or the cluster does not answer.
         """
         cluster = self._find_cluster()
         if cluster is None or self._is_away(cluster.key):
+            return
+        if not (message.gathered or message.cluster) and self._counts_many(message):
+            body, now = replace(message, gathered=True).message().body, self._now()
+            timers = self._here.records.timers
+            timers.set_by(f"status/{_owner(message)}", now + self._pause, body, now=now)
             return
         prefix = f"{message.cluster}/" if message.cluster else ""
         former = {
@@ -158,6 +172,17 @@ class StatusMirrorWriter:
             for place in former.keys() & _OF_USERS:
                 self._written.delete(_owner(message), place)
         self._write_mirrors(kube, message, own, former)
+
+    def _counts_many(self, message: WriteStatus) -> bool:
+        """Return whether a status is counted from the statuses of many deployments."""
+        profiles = self._here.records.profiles
+        heads: Iterable[Profile] = ()
+        if message.kind == "EventTrigger":
+            heads = profiles.heads(message.name)
+        elif message.trigger or message.kind in _PROFILES:
+            head = profiles.head(*_place_of(message))
+            heads = [head.value] if head else []
+        return any(count > _MANY for count in accumulate(len(each.destinations) for each in heads))
 
     def _is_away(self, cluster: str) -> bool:
         """Return whether a cluster does not answer, and record that something was not written.
@@ -287,27 +312,24 @@ class StatusMirrorWriter:
                 what = message.kind, message.namespace, message.name
                 yield from list_mirrors(here, *what, cluster=message.cluster)
             return
-        which = own_place(message.kind, message.namespace, message.name)
-        if message.trigger:
-            which = Place(message.trigger, message.source, message.name)
-        found = read_in_force(here, which)
+        which = _place_of(message)
+        found = read_in_force(here, which, message.cluster)
         if found is None:
             return
         uid = own.uid if own else ""
         if message.trigger:
-            generated = make_generated(here, which, found)
-            if generated is None:
+            if not has_generated(which, found):
                 return
             profile = found.deployed.status.profile
             if profile.leaves and not profile.digest:
                 # It is deleted before what it names.
                 left.difference_update([each for each in left if is_holder(each)])
-            place = _owner(message), make_place(generated)
+            place = _owner(message), make_place(dict(found.manifest))
             kept = self._written.get(*place)
             if not (message.cluster and kept and kept.value.uid):
                 yield from list_generated(profile, found.source)
-                yield generated
-            kept = self._written.get(*place)
+                yield from filter(None, [make_generated(here, which, found)])
+                kept = self._written.get(*place)
             uid = kept.value.uid if kept else ""
         if message.cluster:
             yield from list_in_clusters(here, found, message.cluster, uid)
@@ -345,6 +367,12 @@ def _owner(message: WriteStatus) -> str:
     if message.trigger:
         return f"{message.trigger}/{message.source}/{message.name}"
     return f"{message.kind}/{message.namespace}/{message.name}"
+
+
+def _place_of(message: WriteStatus) -> Place:
+    if message.trigger:
+        return Place(message.trigger, message.source, message.name)
+    return own_place(message.kind, message.namespace, message.name)
 
 
 def _name(message: WriteStatus) -> Manifest:

@@ -332,7 +332,8 @@ class WriteStatus(Envelope, frozen=True):
     """Write the status of an object, and its mirrors, into the configuration cluster.
 
     With a `cluster` only its mirrors of this cluster. A generated profile has its stored name, and
-    names its `trigger` and `source` cluster.
+    names its `trigger` and `source` cluster. One that is `gathered` was published by a timer, for
+    all changes of a moment.
     """
 
     do: ClassVar[str] = "write-status"
@@ -346,6 +347,7 @@ class WriteStatus(Envelope, frozen=True):
     cluster: str = ""
     trigger: str = ""
     source: str = ""
+    gathered: bool = False
 
 
 _BY_NAME = {kind.do: kind for kind in Envelope.__subclasses__()}

@@ -5,7 +5,6 @@ Requests are counted where they are made. What is published is pulled, and hande
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -160,8 +159,8 @@ class GooglePlay(Play):
 
 
 @contextmanager
-def google(folder: Path) -> Iterator[tuple[str, Storage]]:
-    """Start what stands in for Google; yield a place in it, and where the blobs are."""
+def google(folder: Path) -> Iterator[tuple[dict[str, str], Storage]]:
+    """Start what stands in for Google; yield the addresses of it, and where the blobs are."""
     with (
         Emulator(FIRESTORE, folder) as firestore,
         Emulator(PUBSUB, folder) as pubsub,
@@ -174,4 +173,4 @@ def google(folder: Path) -> Iterator[tuple[str, Storage]]:
             "SECRET_MANAGER_EMULATOR_HOST": secrets.address,
             "STORAGE_EMULATOR_HOST": storage.address,
         }
-        yield json.dumps({"project": "counted", "emulators": emulators}), storage
+        yield emulators, storage
