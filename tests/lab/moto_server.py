@@ -10,7 +10,9 @@
     GET /lab/access         what roles asked for, how often, and whether they may; DELETE forgets
 
 Where moto and AWS differ, the strict side is taken: moto looks at a condition and then writes,
-and lets another thread write in between; here the requests of such services come one by one.
+and lets another thread write in between; and what it has stored it answers with an error if another
+thread stores beside it, so that Terraform asks once more for what is there. Here the requests of a
+service come one by one, but for invocations of functions.
 Who calls with a role's credentials may do what its policies allow, and functions run from their
 zips. Run as `python -m tests.lab.moto_server FOLDER`; it says `listening on PORT` once it does.
 """
@@ -41,7 +43,7 @@ from tests.lab import moto_manners, moto_recursion
 from tests.lab.moto_access import Access, refusal, whose
 from tests.lab.moto_functions import Runner
 
-_ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager", "sqs", "ssm"})
+_INVOCATIONS = "/invocations"
 _LOOKS = 0.02
 """Seconds between two looks for a message: who waits for one keeps nobody else waiting."""
 
@@ -94,7 +96,7 @@ class Front:
         self._access = access
         self._runner = runner
         self._lock = threading.Lock()
-        self._locks = {service: threading.Lock() for service in _ONE_BY_ONE}
+        self._locks: dict[str, threading.Lock] = {}
         self._requests: Counter[str] = Counter()
         self._faults: list[dict[str, Any]] = []
 
@@ -110,7 +112,7 @@ class Front:
             return _whole(start, *refusal(denied))
         fault = self._note(f"{service}:{operation}", whose(environ))
         if fault is None or fault["served"]:
-            lock: AbstractContextManager[Any] = self._locks.get(service, nullcontext())
+            lock = nullcontext() if path.endswith(_INVOCATIONS) else self._lock_of(service)
             serve = self._receive if operation == "ReceiveMessage" else self._serve
             answer = serve(environ, _silent if fault else start, lock)
         if fault is None:
@@ -162,10 +164,10 @@ class Front:
         if what == "hurries":
             return self._runner.hurry(**_given(environ))
         if what == "time":
-            with self._locks["sqs"]:
+            with self._lock_of("sqs"):
                 return moto_manners.pass_visibility(_given(environ))
         if what == "passed":
-            with self._locks["sqs"]:
+            with self._lock_of("sqs"):
                 return moto_manners.pass_time(_given(environ))
         with self._lock:
             if what == "requests":
@@ -176,6 +178,10 @@ class Front:
             else:
                 self._faults += _given(environ)
             return left
+
+    def _lock_of(self, service: str) -> threading.Lock:
+        with self._lock:
+            return self._locks.setdefault(service, threading.Lock())
 
     def _note(self, operation: str, role: str) -> dict[str, Any] | None:
         with self._lock:

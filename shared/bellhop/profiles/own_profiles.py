@@ -76,6 +76,7 @@ class Resolution:
         return (
             kept is not None
             and kept.value.told
+            and not kept.value.error
             and kept.value.rollout.release == self._stages.find_release(declared)
             and set(kept.value.destinations) == set(catalog.profile_destinations(declared))
         )
