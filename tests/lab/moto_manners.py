@@ -85,6 +85,29 @@ def teach_rest_apis() -> None:
     responses.create_rest_api = create_rest_api
 
 
+@cache
+def teach_networks() -> None:
+    """Have a route that is made already be made: Terraform repeats a request that got no answer.
+
+    A server that is asked for no networks does not load this part of moto.
+    """
+    tables: Any = import_module("moto.ec2.responses.route_tables").RouteTables
+    exists: Any = import_module("moto.ec2.exceptions").RouteAlreadyExistsError
+    create = tables.create_route
+
+    def create_route(self: Any) -> Any:
+        try:
+            return create(self)
+        except exists:
+            made = self.ec2_backend.get_route_table(self._get_param("RouteTableId")).routes
+            gateways = {each.gateway.id for each in made if each.gateway}
+            if self._get_param("GatewayId") not in gateways:
+                raise
+            return import_module("moto.core.responses").ActionResult({"Return": True})
+
+    tables.create_route = create_route
+
+
 def _restore_encrypted() -> None:
     """Have a restored table keep the key and billing mode of the former, and no other setting."""
     parse = _RestoredTable._parse_params_from_table

@@ -10,9 +10,8 @@
     GET /lab/access         what roles asked for, how often, and whether they may; DELETE forgets
 
 Where moto and AWS differ, the strict side is taken: moto looks at a condition and then writes,
-and lets another thread write in between; and what it has stored it answers with an error if another
-thread stores beside it, so that Terraform asks once more for what is there. Here the requests of a
-service come one by one, but for invocations of functions.
+and lets another thread write in between; here the requests of a service come one by one, but for
+invocations of functions.
 Who calls with a role's credentials may do what its policies allow, and functions run from their
 zips. Run as `python -m tests.lab.moto_server FOLDER`; it says `listening on PORT` once it does.
 """
@@ -75,6 +74,8 @@ class _Moto(DomainDispatcherApplication):
             self._found[host] = super().get_backend_for_host(host)
             if self._found[host] == "apigateway":
                 moto_manners.teach_rest_apis()
+            elif self._found[host] == "ec2":
+                moto_manners.teach_networks()
         return self._found[host]
 
 

@@ -446,6 +446,24 @@ def test_a_mapping_is_made_once_however_often_it_is_asked_for(cloud: Cloud) -> N
     assert again["UUID"] == first["UUID"]
 
 
+def test_a_route_that_is_asked_for_again_is_there(cloud: Cloud) -> None:
+    """As the mapping; one to another gateway is refused."""
+    client = cloud.client("ec2")
+    found = [
+        {"RouteTableId": table["RouteTableId"], "GatewayId": route["GatewayId"]}
+        for table in client.describe_route_tables()["RouteTables"]
+        for route in table["Routes"]
+        if route.get("GatewayId", "").startswith("igw-")
+    ]
+
+    assert found
+    assert client.create_route(**found[0], DestinationCidrBlock="0.0.0.0/0")["Return"]
+    other = client.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    with pytest.raises(client.exceptions.ClientError, match="RouteAlreadyExists"):
+        client.create_route(**found[0] | {"GatewayId": other}, DestinationCidrBlock="0.0.0.0/0")
+    client.delete_internet_gateway(InternetGatewayId=other)
+
+
 def test_no_client_of_another_address_may_send(cloud: Cloud) -> None:
     """The example lets one range of addresses in: who is not in it learns nothing."""
     path = "/clusters/fleet/nobody"
