@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -85,29 +84,6 @@ def teach_rest_apis() -> None:
     responses.create_rest_api = create_rest_api
 
 
-@cache
-def teach_networks() -> None:
-    """Have a route that is made already be made: Terraform repeats a request that got no answer.
-
-    A server that is asked for no networks does not load this part of moto.
-    """
-    tables: Any = import_module("moto.ec2.responses.route_tables").RouteTables
-    exists: Any = import_module("moto.ec2.exceptions").RouteAlreadyExistsError
-    create = tables.create_route
-
-    def create_route(self: Any) -> Any:
-        try:
-            return create(self)
-        except exists:
-            made = self.ec2_backend.get_route_table(self._get_param("RouteTableId")).routes
-            gateways = {each.gateway.id for each in made if each.gateway}
-            if self._get_param("GatewayId") not in gateways:
-                raise
-            return import_module("moto.core.responses").ActionResult({"Return": True})
-
-    tables.create_route = create_route
-
-
 def _restore_encrypted() -> None:
     """Have a restored table keep the key and billing mode of the former, and no other setting."""
     parse = _RestoredTable._parse_params_from_table
@@ -179,22 +155,14 @@ def _write_redrive_as_aws_does() -> None:
 def _deliver_nothing_by_itself() -> None:
     """Moto's mappings take one message at a time, and count attempts that nobody made.
 
-    They name a version where AWS leaves the alias that they were made with. AWS has one mapping of
-    a queue to a function, and moto makes another for a request that Terraform repeats because it
-    got no answer: here it gets the first.
+    They name a version where AWS leaves the alias that they were made with.
     """
     make = _Functions.create_event_source_mapping
-    one_by_one = threading.Lock()
 
     def create(self: Any, spec: dict[str, Any]) -> Any:
-        with one_by_one:
-            found = self.list_event_source_mappings(spec["EventSourceArn"], spec["FunctionName"])
-            return found[0] if found else create_first(self, spec)
-
-    def create_first(self: Any, spec: dict[str, Any]) -> Any:
         mapping = make(self, spec)
         mapping.function_arn = spec["FunctionName"]
-        # A copy: Terraform makes queues meanwhile, and asks again for a mapping that failed.
+        # A copy: Terraform makes queues meanwhile.
         for queue in list(queues.sqs_backends[self.account_id][self.region_name].queues.values()):
             queue.lambda_event_source_mappings.clear()
         return mapping

@@ -9,6 +9,10 @@
     POST /lab/passed        so many seconds pass for all messages that are hidden or delayed
     GET /lab/access         what roles asked for, how often, and whether they may; DELETE forgets
 
+Terraform's client closes its request as soon as an answer begins. On loopback that may be before it
+has noticed that all of the request is sent: it then drops the answer and asks again, for what is
+done by then. It gets the answer of the first time. AWS is never that near.
+
 Where moto and AWS differ, the strict side is taken: moto looks at a condition and then writes,
 and lets another thread write in between; here the requests of a service come one by one, but for
 invocations of functions.
@@ -56,6 +60,7 @@ _CONDITION = b"#ConditionalCheckFailedException"
 _HEAD = 120
 """Bytes of an answer that say why it is a refusal."""
 
+_TERRAFORM = "terraform-provider"
 _SERVICE = re.compile(r"Credential=[^,/]+/\d+/[^/]+/([^/]+)/aws4_request")
 
 Start = Callable[..., Any]
@@ -74,8 +79,6 @@ class _Moto(DomainDispatcherApplication):
             self._found[host] = super().get_backend_for_host(host)
             if self._found[host] == "apigateway":
                 moto_manners.teach_rest_apis()
-            elif self._found[host] == "ec2":
-                moto_manners.teach_networks()
         return self._found[host]
 
 
@@ -100,6 +103,8 @@ class Front:
         self._locks: dict[str, threading.Lock] = {}
         self._requests: Counter[str] = Counter()
         self._faults: list[dict[str, Any]] = []
+        self._answers: dict[str, tuple[tuple[Any, ...], bytes]] = {}
+        """What Terraform got, by the id that its client gives to all attempts of one request."""
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         """Answer one request."""
@@ -109,15 +114,22 @@ class Front:
         service, operation = _asked(environ)
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = BytesIO(body)
+        if answer := self._answers.get(_attempted(environ)):
+            start(*answer[0])
+            return [answer[1]]
         if denied := self._access.authorize(environ, body):
             return _whole(start, *refusal(denied))
         fault = self._note(f"{service}:{operation}", whose(environ))
         if fault is None or fault["served"]:
             lock = nullcontext() if path.endswith(_INVOCATIONS) else self._lock_of(service)
             serve = self._receive if operation == "ReceiveMessage" else self._serve
-            answer = serve(environ, _silent if fault else start, lock)
+            headers: list[tuple[Any, ...]] = []
+            content = serve(environ, lambda *given: headers.append(given), lock)
         if fault is None:
-            return [answer]
+            if identity := _attempted(environ):
+                self._answers[identity] = headers[0], content
+            start(*headers[0])
+            return [content]
         if fault["status"]:
             error = {"__type": fault["code"], "message": "as told", "Code": fault["code"]}
             return _answer(start, fault["status"], error)
@@ -205,6 +217,14 @@ def _asked(environ: dict[str, Any]) -> tuple[str, str]:
     return found[1] if found else "", operation
 
 
+def _attempted(environ: dict[str, Any]) -> str:
+    """Return the id of a request of Terraform, the same for each attempt; of others, none."""
+    if _TERRAFORM not in environ.get("HTTP_USER_AGENT", ""):
+        return ""
+    identity: str = environ.get("HTTP_AMZ_SDK_INVOCATION_ID", "")
+    return identity
+
+
 def _answer(start: Start, status: int, body: Any) -> Iterable[bytes]:
     return _whole(start, status, "application/x-amz-json-1.0", json.dumps(body).encode())
 
@@ -213,10 +233,6 @@ def _whole(start: Start, status: int, media: str, content: bytes) -> Iterable[by
     headers = [("Content-Type", media), ("Content-Length", str(len(content)))]
     start(f"{status} As Told", headers)
     return [content]
-
-
-def _silent(*_: Any) -> Callable[[bytes], None]:
-    return lambda _: None
 
 
 def main() -> None:
