@@ -77,7 +77,7 @@ environ["CONTENT_LENGTH"] = str(len(body))
 answer = run(Front(Ingest(records, publisher, settings, Log())), environ, body)
 assert answer.code == 200, answer
 """
-_EVALUATE = """
+_EVALUATOR = """
 from bellhop.state.messages import Evaluate as Message
 from bellhop.catalog.cache import Catalogs
 from bellhop.events.evaluator import Evaluator
@@ -118,7 +118,7 @@ def handle(event, context):
 
 STAGES = {
     "ingest": (_HOUSE + _FRONT, _OPEN + _ANSWER, 100),
-    "evaluate": (_HOUSE + _EVALUATE, _OPEN + _EVALUATE, 150),
+    "evaluate": (_HOUSE + _EVALUATOR, _OPEN + _EVALUATE, 150),
     "deploy": (_HOUSE + _CLIENT + _DEPLOY, _OPEN + _CALL, 250),
     "sweep": (
         _HOUSE + _CLIENT + "from bellhop.runtime.handlers.sweep import make_sweep_table",
