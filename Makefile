@@ -125,7 +125,7 @@ oracle: install ## Build the Go oracle that template tests compare with (once)
 
 fuzz: oracle control-plane ## Play 5,000 histories, and fuzz the template engine, for some minutes; FUZZ=1000 for longer
 	PYTHONPATH=. $(BIN)/python -m tests.fakes.histories $$(($(or $(FUZZ),100) * 50))
-	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 tests/unit/histories/test_deaths.py
+	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 tests/unit/histories/test_deaths.py tests/unit/configuration/test_*deaths.py
 	BELLHOP_FUZZ=1 $(BIN)/python -m pytest --timeout 0 -m rest tests/unit
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/functions/test_fuzzed_requests.py
