@@ -21,7 +21,7 @@ help: ## Print this list
 ##@ Try it
 demo: install ## Show the whole pipeline between two real clusters; KEEP=1 leaves it running
 	@$(BIN)/python -m infra.lab build --without-controllers >/dev/null
-	@$(BIN)/python -m infra.demo $(if $(KEEP),--keep) $(if $(RECORD),--record $(RECORD))
+	@$(BIN)/python -m infra.demo $(if $(filter-out no,$(KEEP)),--keep) $(if $(RECORD),--record $(RECORD))
 
 control-plane: install ## Find or build the Kubernetes API server that demo and tests run on (4 minutes, once)
 	@$(BIN)/python -m infra.lab build
