@@ -66,12 +66,19 @@ class RegisteringHub(Hub):
             try:
                 act()
             except Killed:
-                self.fate.revive()
-                self.fleet.reread()
-                rig.release(self.fleet)
-            rig.settle(self.fleet)
+                self._begin_again()
+            try:
+                rig.settle(self.fleet)
+            except Killed:
+                self._begin_again()
+                rig.settle(self.fleet)
             found.append(self.look())
         return found
+
+    def _begin_again(self) -> None:
+        self.fate.revive()
+        self.fleet.reread()
+        rig.release(self.fleet)
 
     def _register(self) -> None:
         cluster = sveltos_cluster(labels={"env": "prod"})
