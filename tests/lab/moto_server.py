@@ -11,7 +11,7 @@
 
 Terraform's client closes its request as soon as an answer begins. On loopback that may be before it
 has noticed that all of the request is sent: it then drops the answer and asks again, for what is
-done by then. It gets the answer of the first time. AWS is never that near.
+done by then. Here it gets the first answer again. AWS is never that near.
 
 Where moto and AWS differ, the strict side is taken: moto looks at a condition and then writes,
 and lets another thread write in between; here the requests of a service come one by one, but for
@@ -104,7 +104,7 @@ class Front:
         self._requests: Counter[str] = Counter()
         self._faults: list[dict[str, Any]] = []
         self._answers: dict[str, tuple[tuple[Any, ...], bytes]] = {}
-        """What Terraform got, by the id that its client gives to all attempts of one request."""
+        """Answers to Terraform, by the id that its client gives to all attempts of one request."""
 
     def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
         """Answer one request."""
@@ -114,9 +114,11 @@ class Front:
         service, operation = _asked(environ)
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = BytesIO(body)
-        if answer := self._answers.get(_attempted(environ)):
-            start(*answer[0])
-            return [answer[1]]
+        request = _find_id(environ)
+        if request in self._answers:
+            first, content = self._answers[request]
+            start(*first)
+            return [content]
         if denied := self._access.authorize(environ, body):
             return _whole(start, *refusal(denied))
         fault = self._note(f"{service}:{operation}", whose(environ))
@@ -126,8 +128,8 @@ class Front:
             headers: list[tuple[Any, ...]] = []
             content = serve(environ, lambda *given: headers.append(given), lock)
         if fault is None:
-            if identity := _attempted(environ):
-                self._answers[identity] = headers[0], content
+            if request:
+                self._answers[request] = headers[0], content
             start(*headers[0])
             return [content]
         if fault["status"]:
@@ -217,7 +219,7 @@ def _asked(environ: dict[str, Any]) -> tuple[str, str]:
     return found[1] if found else "", operation
 
 
-def _attempted(environ: dict[str, Any]) -> str:
+def _find_id(environ: dict[str, Any]) -> str:
     """Return the id of a request of Terraform, the same for each attempt; of others, none."""
     if _TERRAFORM not in environ.get("HTTP_USER_AGENT", ""):
         return ""

@@ -439,16 +439,16 @@ def test_terraform_gets_the_same_answer_however_often_it_asks(cloud: Cloud) -> N
     """The lab's, where a fast answer may be dropped; another client's second request is another."""
     client = cloud.client("ec2")
 
-    def attempted(request: AWSPreparedRequest, **_: object) -> None:
+    def set_id(request: AWSPreparedRequest, **_: object) -> None:
         request.headers["User-Agent"] = "terraform-provider-aws/5.100.0"
         request.headers["amz-sdk-invocation-id"] = next(identities)
 
     identities = iter(("one", "two", "one", "two"))
     made = {client.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]}
-    client.meta.events.register("before-send.ec2", attempted)
+    client.meta.events.register("before-send.ec2", set_id)
     for _ in range(4):
         made.add(client.create_internet_gateway()["InternetGateway"]["InternetGatewayId"])
-    client.meta.events.unregister("before-send.ec2", attempted)
+    client.meta.events.unregister("before-send.ec2", set_id)
     made.add(client.create_internet_gateway()["InternetGateway"]["InternetGatewayId"])
 
     assert len(made) == 4

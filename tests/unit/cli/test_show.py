@@ -505,7 +505,7 @@ def test_refuses_labels_that_are_none(bellhop: Bellhop, change: str, said: str) 
         pytest.param(("--listen", "a:99999"), "write HOST:PORT", id="no such port"),
         pytest.param(("--listen", "0.0.0.0:1"), "without --advertise", id="everywhere"),
         pytest.param(("--listen", "[::]:1"), "without --advertise", id="everywhere in IPv6"),
-        pytest.param(("--advertise", "http://a"), "write it as https://HOST:PORT", id="http"),
+        pytest.param(("--advertise", "http://a"), "advertise https://HOST:PORT, not", id="http"),
         pytest.param(("--metrics", "9464"), "as in 127.0.0.1:9464", id="no host for metrics"),
         pytest.param(("--metrics", ":9464"), "name the address", id="metrics everywhere"),
     ],

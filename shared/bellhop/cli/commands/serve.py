@@ -97,7 +97,7 @@ def command(
             f"cannot serve on '{listen}' without --advertise: clusters need an address to send to"
         )
     if advertise and not advertise.startswith("https://"):
-        raise InvalidError(f"cannot advertise '{advertise}': write it as https://HOST:PORT")
+        raise InvalidError(f"advertise https://HOST:PORT, not '{advertise}': only https is served")
     scraping = _read_metrics(metrics, metrics_labels)
     if own_cluster:
         from bellhop.runtime.embedded.own_cluster import check_own_cluster
