@@ -5,7 +5,7 @@ Commands run in this process: Python takes half a second to start one, and there
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -76,6 +76,10 @@ class Flow:
         self.stand.do("apply", "-f", str(EXAMPLES / example))
         self.stand.settle("fleet/source")
         await_calls(self.source_cluster)
+
+    def wait(self, what: str, done: Callable[[], object]) -> object:
+        """Wait until something is so."""
+        return eventually(what, done)
 
     def failures(self) -> str:
         """Return what `bellhop show failures` says, with its lines joined."""

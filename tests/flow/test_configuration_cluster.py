@@ -19,8 +19,15 @@ from bellhop.errors import DeniedError
 from bellhop.registration.forwarder_manifests import HOLDERS, NAME
 from infra.lab.binaries import Binaries
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
-from tests.flow import test_examples as examples
 from tests.flow.conftest import EXAMPLES, Flow
+from tests.scenarios import (
+    carry_service,
+    guard_services,
+    read_example,
+    replicate_secret,
+    route_services,
+    service,
+)
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.timeout(300)
@@ -66,9 +73,7 @@ class Hub(Flow):
 
     def apply(self, example: str) -> None:
         """Write an example of the docs to the API server, and wait as for one of files."""
-        for file in sorted((EXAMPLES / example).glob("*.yaml")):
-            found = [each for each in yaml.safe_load_all(file.read_text()) if each]
-            self.write(yaml.safe_dump_all(serve(found)))
+        self.write(yaml.safe_dump_all(read_example(example)))
         self.settle()
 
     def write(self, *texts: str) -> None:
@@ -169,32 +174,6 @@ class Hub(Flow):
         eventually("the probe is deleted", lambda: not self.find(probe))
 
 
-def serve(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return manifests in the version that is served: v1alpha1 is of files only.
-
-    There all holders of a trigger are instantiated, and later those that ask for it.
-    """
-    if not any(each["apiVersion"].endswith("/v1alpha1") for each in documents):
-        return documents
-    return [_serve(each) for each in documents]
-
-
-def _serve(document: dict[str, Any]) -> dict[str, Any]:
-    name, _, value = INSTANTIATE.partition(": ")
-    if document["kind"] == "ConfigMap":
-        metadata = {**document["metadata"], "annotations": {name: value}}
-        return {**document, "metadata": metadata}
-    spec = dict(document["spec"])
-    if "clusterSelector" in spec:
-        spec["sourceClusterSelector"] = spec.pop("clusterSelector")
-    for each in ("sourceClusterSelector", "destinationClusterSelector"):
-        if each in spec:
-            label, _, value = spec[each].partition("=")
-            spec[each] = {"matchLabels": {label: value}}
-    kind = document["kind"].replace("EventBasedAddOn", "EventTrigger")
-    return {**document, "apiVersion": f"{LIB}/v1beta1", "kind": kind, "spec": spec}
-
-
 @pytest.fixture
 def hub(flow: Flow) -> Hub:
     """Have the source cluster hold the configuration, and wait until it sends events."""
@@ -228,34 +207,20 @@ def test_the_welcome_example_works_by_the_api_server_only(hub: Hub) -> None:
     )
 
 
-def guard_services(hub: Hub) -> None:
-    """Have each Service guarded by a policy of its own."""
-    hub.apply("network-policy")
-    for name in ("shop", "web"):
-        hub.source.create(examples.service(name, sveltos="fv"))
-    policies = ["front-shop", "front-web"]
-    eventually("both are guarded", lambda: hub.source.names(examples.POLICY) == policies)
-    hub.source.delete(examples.WEB)
-    eventually("one is left", lambda: hub.source.names(examples.POLICY) == policies[:1])
-    hub.source.delete(ObjectKey(TRIGGER, "", "service-network-policy"))
-    eventually("none is left", lambda: hub.source.names(examples.POLICY) == [])
+def replicate_with_templates(hub: Hub) -> None:
+    """Play it where templates read the hub: it is registered as `mgmt/mgmt`, too."""
+    file = str(hub.stand.folder / "source.kubeconfig")
+    where = "register", "cluster", "mgmt/mgmt", "--kubeconfig", file
+    hub.stand.do(*where, "--no-forwarder", "--allow-twice")
+    replicate_secret(hub)
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize(
-    "scenario",
-    [
-        pytest.param(
-            lambda hub: examples.test_carries_a_service_to_the_other_cluster_and_takes_it_away(
-                hub, "service-discovery"
-            ),
-            id="service-discovery",
-            marks=pytest.mark.oldest,
-        ),
-        pytest.param(guard_services, id="network-policy", marks=pytest.mark.oldest),
-    ],
+    "play", [carry_service, guard_services, route_services, replicate_with_templates]
 )
-def test_an_example_does_the_same_as_from_files(hub: Hub, scenario: Callable[[Hub], None]) -> None:
-    scenario(hub)
+def test_an_example_does_the_same_as_from_files(hub: Hub, play: Callable[[Hub], None]) -> None:
+    play(hub)
 
 
 @pytest.mark.oldest
@@ -343,10 +308,10 @@ def test_a_trigger_finds_its_holder_by_a_template(hub: Hub) -> None:
         holder("of-web", config(made), annotations=INSTANTIATE),
     )
     hub.settle()
-    hub.source.create(examples.service("web"))
+    hub.source.create(service("web"))
     eventually("it is deployed", hub.is_deployed("made-web"))
 
-    hub.source.create(examples.service("shop"))
+    hub.source.create(service("shop"))
     hub.post(holder("of-shop", config(made), annotations=INSTANTIATE))
     eventually("the other, too", hub.is_deployed("made-shop", "made-web"))
     hub.source.delete(ObjectKey(SOURCE, "", "watched"))

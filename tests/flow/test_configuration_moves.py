@@ -9,9 +9,9 @@ import yaml
 
 from bellhop.core.gvk import ObjectKey
 from tests.fakes.manifests import config, holder, profile, source, trigger
-from tests.flow import test_examples as examples
 from tests.flow.conftest import Flow, await_calls
 from tests.flow.test_configuration_cluster import CONFIG_MAP, HUB, PROFILE, Hub
+from tests.scenarios import service
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.timeout(300)
@@ -55,7 +55,7 @@ def test_files_become_objects_and_nothing_is_deployed_again(flow: Flow, tmp_path
     flow.stand.do("apply", "-f", "-", stdin=text)
     flow.stand.settle(HUB)
     await_calls(flow.source_cluster)
-    flow.source.create(examples.service("web", sveltos="fv"))
+    flow.source.create(service("web", sveltos="fv"))
     eventually("all is deployed", lambda: deployed(flow).keys() == {"made-web", "own"})
     before = deployed(flow)
 
@@ -74,7 +74,7 @@ def test_files_become_objects_and_nothing_is_deployed_again(flow: Flow, tmp_path
     hub.settle()
     assert deployed(flow) == before
 
-    flow.source.create(examples.service("shop", sveltos="fv"))
+    flow.source.create(service("shop", sveltos="fv"))
     eventually("the trigger is at work", lambda: "made-shop" in deployed(flow))
     flow.source.delete(ObjectKey(PROFILE, "", "own"))
     eventually("it is withdrawn", lambda: "own" not in deployed(flow))

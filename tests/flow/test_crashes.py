@@ -6,7 +6,7 @@ import pytest
 
 from bellhop.core.gvk import ObjectKey
 from tests.flow.conftest import Flow
-from tests.flow.test_examples import POLICY, SERVICE, TWIN, WEB, balanced, ports, service
+from tests.scenarios import POLICY, SERVICE, TWIN, WEB, balanced, ports, service
 from tests.waiting import eventually
 
 

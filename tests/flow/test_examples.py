@@ -15,84 +15,35 @@ import yaml
 
 from bellhop.core.gvk import GVK, ObjectKey
 from tests.flow.conftest import EXAMPLES, Flow
-from tests.flow.gateway_api import ROUTE, definition, route
+from tests.scenarios import (
+    CONFIG,
+    CREDENTIALS,
+    POLICY,
+    SERVICE,
+    TWIN,
+    WEB,
+    ask_for_secret,
+    balanced,
+    carry_service,
+    ports,
+    read_replicas,
+    route_services,
+    service,
+    written,
+)
 from tests.waiting import eventually
 
-SERVICE = GVK("", "v1", "Service")
-CONFIG = GVK("", "v1", "ConfigMap")
-ENDPOINTS = GVK("", "v1", "Endpoints")
-POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
 JOB = GVK("batch", "v1", "Job")
-INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
-WEB = ObjectKey(SERVICE, "default", "web")
-TWIN = ObjectKey(SERVICE, "external", "external-web")
-ADDRESSES = ObjectKey(ENDPOINTS, "external", "external-web")
-
-
-def service(name: str, port: int = 80, namespace: str = "default", **labels: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
-        "spec": {"selector": {"app": name}, "ports": [{"port": port, "targetPort": 9376}]},
-    }
-
-
-def balanced(name: str, port: int) -> dict[str, Any]:
-    manifest = service(name, port)
-    return {**manifest, "spec": {**manifest["spec"], "type": "LoadBalancer"}}
-
-
-def ports(flow: Flow, key: ObjectKey) -> list[int]:
-    found = flow.destination.get(key)
-    if found is None:
-        return []
-    holder = found["spec"] if key.gvk == SERVICE else found["subsets"][0]
-    return [port["port"] for port in holder["ports"]]
 
 
 @pytest.mark.parametrize("form", ["service-discovery", "service-discovery-eventbasedaddon"])
 def test_carries_a_service_to_the_other_cluster_and_takes_it_away(flow: Flow, form: str) -> None:
-    """A balanced Service appears in the other cluster, follows its port, goes with its source."""
-    flow.apply(form)
-    flow.source.create(balanced("web", 60000))
-    flow.source.give_address(WEB, "34.172.32.172")
-    eventually("both are there", lambda: ports(flow, TWIN) == [60000] == ports(flow, ADDRESSES))
-    endpoints = flow.destination.get(ADDRESSES)
-    assert endpoints
-    assert endpoints["subsets"][0]["addresses"] == [{"ip": "34.172.32.172"}]
-
-    flow.source.patch(WEB, {"spec": {"ports": [{"port": 60001}]}})
-    eventually("the port follows", lambda: ports(flow, TWIN) == [60001] == ports(flow, ADDRESSES))
-
-    flow.source.delete(WEB)
-    eventually("both are gone", lambda: not flow.destination.get(TWIN))
-    eventually("both are gone", lambda: not flow.destination.get(ADDRESSES))
+    """Nothing is kept of it."""
+    carry_service(flow, form)
     eventually(
         "nothing is kept",
         lambda: not list(flow.stand.records().inventories.of("fleet/destination")),
     )
-
-
-def written(manifest: dict[str, Any], holder: str) -> dict[str, Any]:
-    """Return what a profile wrote of an object, once its marks are seen to say where it is from."""
-    metadata = manifest["metadata"]
-    marks = {
-        name.removeprefix("projectsveltos.io/"): value
-        for name, value in metadata["annotations"].items()
-        if name.startswith("projectsveltos.io/")
-    }
-    assert marks["hash"].startswith("sha256:")
-    assert marks["owner-kind"] == "ClusterProfile"
-    refers = [marks[f"reference-{each}"] for each in ("kind", "namespace", "name")]
-    assert refers == ["ConfigMap", "default", holder]
-    own = {name: metadata[name] for name in ("name", "namespace")}
-    labels = dict(metadata["labels"])
-    assert labels.pop("projectsveltos.io/reason") == "Resources"
-    return {
-        **{name: manifest[name] for name in ("apiVersion", "kind", "spec")},
-        "metadata": {**own, **({"labels": labels} if labels else {})},
-    }
 
 
 def test_guards_each_service_with_its_own_policy(flow: Flow) -> None:
@@ -315,69 +266,8 @@ def test_denies_what_no_policy_of_its_own_guards(flow: Flow) -> None:
     eventually("ours is back", lambda: flow.source.names(POLICY) == ["default-deny"])
 
 
-def served(flow: Flow, gvk: GVK) -> bool:
-    try:
-        return flow.source.names(gvk) == []
-    except LookupError:
-        return False
-
-
 def test_makes_one_ingress_and_a_route_for_each_of_two_services(flow: Flow) -> None:
-    """Both Services' ports are in the one Ingress; the last Service takes it along.
-
-    Each has an HTTPRoute of its own. Both are, field by field, as the page has them.
-    """
-    flow.source.create(definition())
-    flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "eng"}})
-    eventually("routes are served", lambda: served(flow, ROUTE))
-    flow.apply("http-routes")
-    flow.apply("ingress")
-    for name, port in (("my-service", 443), ("my-service-2", 8443)):
-        manifest = service(name, port, "eng")
-        manifest["spec"]["ports"] = [
-            {"name": "http", "port": 80},
-            {"name": "https", "port": port},
-        ]
-        flow.source.create(manifest)
-
-    def ingress() -> dict[str, Any]:
-        found = flow.source.get(ObjectKey(INGRESS, "default", "ingress"))
-        return written(found, "ingress") if found else {}
-
-    def wanted(**ports: int) -> dict[str, Any]:
-        paths = [
-            {
-                "backend": {"service": {"name": name, "port": {"number": port}}},
-                "path": f"/{name}",
-                "pathType": "Prefix",
-            }
-            for name, port in ports.items()
-        ]
-        return {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "Ingress",
-            "metadata": {"name": "ingress", "namespace": "default"},
-            "spec": {"ingressClassName": "http-ingress", "rules": [{"http": {"paths": paths}}]},
-        }
-
-    both = {"my-service": 443, "my-service-2": 8443}
-    eventually("both are in", lambda: ingress() == wanted(**both))
-    found = flow.source.get(ObjectKey(INGRESS, "default", "ingress"))
-    assert found
-    rewritten = "nginx.ingress.kubernetes.io/rewrite-target"
-    assert found["metadata"]["annotations"][rewritten] == "/"
-    eventually("each has a route", lambda: flow.source.names(ROUTE) == [*both])
-    for name in both:
-        found = flow.source.get(ObjectKey(ROUTE, "eng", name))
-        assert found
-        assert written(found, "http-routes") == route(name)
-
-    flow.source.delete(ObjectKey(SERVICE, "eng", "my-service"))
-    eventually("one is in", lambda: ingress() == wanted(**{"my-service-2": 8443}))
-    eventually("one has a route", lambda: flow.source.names(ROUTE) == ["my-service-2"])
-    flow.source.delete(ObjectKey(SERVICE, "eng", "my-service-2"))
-    eventually("the Ingress is gone", lambda: flow.source.names(INGRESS) == [])
-    eventually("so is the route", lambda: flow.source.names(ROUTE) == [])
+    route_services(flow)
 
 
 def test_shows_the_report_as_sveltos_does(flow: Flow) -> None:
@@ -604,32 +494,9 @@ def test_a_cluster_gets_what_its_class_gets(flow: Flow) -> None:
     eventually("the quota is gone", lambda: flow.source.names(QUOTA) == [], patience=90)
 
 
-SECRET = GVK("", "v1", "Secret")
-CREDENTIALS = "login-credentials"
-
-
-def wanting(name: str) -> dict[str, Any]:
-    metadata = {"name": name, "labels": {"secret": "required"}}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-
-
-def replicated(flow: Flow) -> dict[str, dict[str, str]]:
-    """Return the data of the replicated Secret, by the namespaces that have it."""
-    places = {name: ObjectKey(SECRET, name, CREDENTIALS) for name in ("eng", "hr")}
-    found = {name: flow.source.get(key) for name, key in places.items()}
-    return {name: each["data"] for name, each in found.items() if each}
-
-
 def test_replicates_a_secret_on_demand(flow: Flow) -> None:
     """Namespaces eng and hr ask for it: both have it, and the list of them is a ConfigMap."""
-    flow.apply("replicate-secret")
-    for name in ("eng", "hr"):
-        flow.source.create(wanting(name))
-    eventually("both have it", lambda: sorted(replicated(flow)) == ["eng", "hr"])
-    credentials = {"username": "admin", "password": "a word for the example alone"}
-    encoded = {name: base64.b64encode(each.encode()).decode() for name, each in credentials.items()}
-    assert replicated(flow) == {"eng": encoded, "hr": encoded}
-
+    ask_for_secret(flow)
     generated = yaml.safe_load(
         flow.stand.do(
             "get", "configmap", "fleet-source-namespaces", "-n", "projectsveltos", "-o", "yaml"
@@ -661,4 +528,4 @@ def test_replicates_a_secret_on_demand(flow: Flow) -> None:
     flow.source.patch(
         ObjectKey(GVK("", "v1", "Namespace"), "", "hr"), {"metadata": {"labels": None}}
     )
-    eventually("one is withdrawn", lambda: sorted(replicated(flow)) == ["eng"])
+    eventually("one is withdrawn", lambda: sorted(read_replicas(flow)) == ["eng"])

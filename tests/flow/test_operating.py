@@ -18,8 +18,8 @@ import urllib3
 from bellhop.core.gvk import GVK, ObjectKey
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.flow.conftest import EXAMPLES, Flow
-from tests.flow.test_examples import POLICY, SERVICE, service
 from tests.flow.test_renewing import knock
+from tests.scenarios import POLICY, SERVICE, service
 from tests.waiting import eventually
 
 # Each command of a page is a process of its own.

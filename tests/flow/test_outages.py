@@ -29,7 +29,7 @@ from infra.demo.stand import Stand
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
 from tests.flow.conftest import SETTINGS, Flow
-from tests.flow.test_examples import SERVICE, WEB, balanced, service
+from tests.scenarios import SERVICE, WEB, balanced, service
 from tests.waiting import await_rights, eventually
 
 SOURCE, DESTINATION = "fleet/source", "fleet/destination"

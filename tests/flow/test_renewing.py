@@ -26,7 +26,7 @@ from bellhop.settings import Settings
 from tests.fakes.kept import value_of
 from tests.fakes.renewing import renewals_due
 from tests.flow.conftest import Flow
-from tests.flow.test_examples import service
+from tests.scenarios import service
 from tests.waiting import eventually
 
 CLUSTER = "fleet/source"

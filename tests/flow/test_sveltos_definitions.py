@@ -8,9 +8,14 @@ import pytest
 
 from tests.fakes.definitions import sveltos_definitions
 from tests.flow import test_configuration_cluster as cluster
-from tests.flow import test_examples as examples
 from tests.flow.conftest import Flow
 from tests.flow.test_configuration_cluster import Hub
+from tests.scenarios import (
+    carry_service,
+    carry_service_of_v1alpha1,
+    guard_services,
+    route_services,
+)
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,14 +30,6 @@ def definitions(flow: Flow, request: pytest.FixtureRequest) -> None:
             flow.source.apply(each)
 
 
-def carry_service(hub: Hub, form: str = "service-discovery") -> None:
-    examples.test_carries_a_service_to_the_other_cluster_and_takes_it_away(hub, form)
-
-
-def carry_service_of_v1alpha1(hub: Hub) -> None:
-    carry_service(hub, "service-discovery-eventbasedaddon")
-
-
 @pytest.mark.parametrize(
     ("definitions", "scenario"),
     [
@@ -42,12 +39,15 @@ def carry_service_of_v1alpha1(hub: Hub) -> None:
             id="welcome",
             marks=pytest.mark.oldest,
         ),
-        pytest.param("Sveltos'", carry_service, id="service-discovery", marks=pytest.mark.thorough),
-        pytest.param(
-            "Sveltos'", cluster.guard_services, id="network-policy", marks=pytest.mark.thorough
-        ),
-        pytest.param(
-            "Sveltos'", carry_service_of_v1alpha1, id="EventBasedAddOn", marks=pytest.mark.thorough
+        *(
+            pytest.param("Sveltos'", each, id=each.__name__, marks=pytest.mark.thorough)
+            for each in (
+                carry_service,
+                carry_service_of_v1alpha1,
+                guard_services,
+                route_services,
+                cluster.replicate_with_templates,
+            )
         ),
         pytest.param(
             "Bellhop's",

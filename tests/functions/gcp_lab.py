@@ -28,7 +28,7 @@ from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.package.programs import PLACES
 from tests.functions.lab import FEEDS
-from tests.functions.owner import Owner
+from tests.functions.owner import Owner, name_cluster
 from tests.functions.writes import Writes
 from tests.lab.frameworks import Answer, Function, Functions
 from tests.lab.google_storage import Storage
@@ -233,7 +233,7 @@ class Stand:
             running.ready()
             self._hears = True
         about = {"Content-Type": "application/json", "Authorization": "Bearer of-a-trigger"}
-        path = f"/clusters/fleet/{cluster}"
+        path = f"/clusters/{name_cluster(cluster)}"
         sent = json.dumps(body).encode()
         return self.functions["events"].ask("POST", path, sent, {**about, **headers})
 
@@ -241,7 +241,7 @@ class Stand:
         """Have a cluster's sender send something."""
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         about = {"Content-Type": "application/json", "Authorization": f"Bearer {cluster}"}
-        path = f"/clusters/fleet/{cluster}"
+        path = f"/clusters/{name_cluster(cluster)}"
         return self.functions["ingest"].ask("POST", path, sent, {**about, **headers})
 
     def tick(self) -> Answer:

@@ -26,11 +26,10 @@ from bellhop.runtime.aws.http import Front
 from bellhop.runtime.aws.installation import installation
 from bellhop.runtime.aws.resources import Resources, open_resources
 from bellhop.runtime.cloud.tick import Due, Ticker
-from bellhop.state.cluster import MANAGEMENT
 from bellhop.state.messages import CHARTS, INBOXES
 from tests.contract.rigs.aws import install
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
-from tests.functions.owner import Owner
+from tests.functions.owner import Owner, name_cluster
 from tests.lab.lineages import ALLOW, MOST, counted
 from tests.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.waiting import eventually
@@ -170,7 +169,7 @@ class Lambda:
     ) -> dict[str, Any]:
         """Have a cluster's sender send something, through the function's URL."""
         sent = event("function_url")
-        path = f"/clusters/{cluster if cluster == MANAGEMENT else f'fleet/{cluster}'}"
+        path = f"/clusters/{name_cluster(cluster)}"
         sent["rawPath"] = sent["requestContext"]["http"]["path"] = path
         sent["headers"] |= {"authorization": f"Bearer {token or cluster}", **(headers or {})}
         sent["body"] = json.dumps(body)

@@ -13,6 +13,11 @@ from bellhop.installation import Installation
 from bellhop.state.cluster import Cluster
 
 
+def name_cluster(name: str) -> str:
+    """Return the key of a cluster: of the namespace `fleet`, if its name says none."""
+    return name if "/" in name else f"fleet/{name}"
+
+
 class Owner:
     """The owner of an installation."""
 
@@ -20,12 +25,13 @@ class Owner:
         self.here = here
 
     def register(self, name: str, kubeconfig: Mapping[str, Any], **labels: str) -> None:
-        """Add a cluster `fleet/NAME` whose token is its name."""
-        key = f"fleet/{name}"
+        """Add a cluster whose token is its name: `fleet/NAME`, or `NAMESPACE/NAME`."""
+        key = name_cluster(name)
+        namespace, _, own = key.partition("/")
         self.here.secrets.put(f"kubeconfig/{key}", json.dumps(kubeconfig).encode())
         digest = hashlib.sha256(name.encode()).hexdigest()
         self.here.declare.register(
-            Cluster("fleet", name, labels, "v1.20.2", digest, datetime.now(UTC))
+            Cluster(namespace, own, labels, "v1.20.2", digest, datetime.now(UTC))
         )
 
     def apply(self, text: str) -> None:

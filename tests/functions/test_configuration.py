@@ -10,7 +10,7 @@ from bellhop.core.gvk import ObjectKey
 from bellhop.state.messages import Resync
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
-from tests.functions.hub import NOTE, TRIGGER, WELCOME, Hub, make_team
+from tests.functions.hub import NOTE, TRIGGER, WELCOME, Hub, HubFleet, make_team
 from tests.functions.registered_objects import CLUSTER, make_cluster
 from tests.functions.rights import RoleSite, needs_configuration_cluster, rights
 from tests.functions.roles import GuardedLambda
@@ -19,6 +19,7 @@ from tests.lab.moto import Moto
 pytestmark = pytest.mark.timeout(600)
 
 HUB, EAST = "fleet/hub", "default/east"
+LABELS = {"env": "production"}, {"dep": "eng"}
 OBJECT = ObjectKey(CLUSTER, "default", "east")
 
 
@@ -65,3 +66,16 @@ def test_objects_of_the_configuration_cluster_are_deployed_and_withdrawn(
     assert functions.denied() == []
     hub.close()
     target.close()
+
+
+@pytest.mark.thorough
+def test_each_example_works_by_the_api_server_only(
+    site: RoleSite, both_clusters: tuple[Cluster, Cluster]
+) -> None:
+    functions = GuardedLambda(site)
+    for each, name, labels in zip(both_clusters, ("source", "destination"), LABELS, strict=True):
+        site.user.register(name, each.kubeconfig(), **labels)
+    fleet = HubFleet(both_clusters, site.user, functions.send, functions.wait)
+    fleet.play_all()
+    assert functions.denied() == []
+    fleet.close()

@@ -44,7 +44,7 @@ from tests.fakes.manifests import (
 from tests.functions.conftest import SETTINGS
 from tests.functions.gcp_lab import NAME, PATIENCE, Flow, Project, Stand
 from tests.functions.google_grants import granted
-from tests.functions.hub import Hub
+from tests.functions.hub import Hub, HubFleet
 from tests.functions.registered_objects import CLUSTER, SILENT, make_cluster
 from tests.functions.roles import noise
 from tests.functions.writes import Writes
@@ -220,6 +220,17 @@ class TestPermissions:
         flow.stand.wait(lambda: clusters.get("default/west") is None)
         hub.close()
         assert list(flow.owner.here.secrets.names("kubeconfig/default")) == []
+        assert guarded.denied() == set()
+
+    @pytest.mark.thorough
+    def test_each_example_works_by_the_api_server_only(
+        self, guarded: Guarded, both_clusters: tuple[Cluster, Cluster]
+    ) -> None:
+        stand, owner = guarded.flow.stand, guarded.flow.owner
+        guarded.denied()
+        fleet = HubFleet(both_clusters, owner, stand.send, stand.wait)
+        fleet.play_all()
+        fleet.close()
         assert guarded.denied() == set()
 
 
