@@ -1,4 +1,4 @@
-"""Deploy on Lambda, fed by the queues of `deploy` and `apply`."""
+"""Deploy on Lambda, fed by the queues of `deploy`, `apply` and `status`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deploy on Cloud Run functions: Pub/Sub pushes what is for `deploy` and `apply`."""
+"""Deploy on Cloud Run functions: Pub/Sub pushes what is for `deploy`, `apply` and `status`."""
 
 from __future__ import annotations
 

@@ -104,7 +104,8 @@ def test_an_example_shows_a_whole_report() -> None:
 @pytest.mark.parametrize("name", sorted({each.name for each in EXAMPLES.iterdir()} - NOT_APPLIED))
 def test_each_example_is_run(name: str) -> None:
     """A test applies it between real API servers."""
-    tests = "\n".join(each.read_text() for each in (ROOT / "tests/flow").glob("test_*.py"))
+    files = [*(ROOT / "tests/flow").glob("test_*.py"), ROOT / "tests/scenarios.py"]
+    tests = "\n".join(each.read_text() for each in files)
 
     assert re.search(rf'"{re.escape(name)}"', tests)
 

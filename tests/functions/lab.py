@@ -42,7 +42,7 @@ VISIBILITY = 30
 FEEDS = {**INBOXES, CHARTS: CHARTS}
 """Each inbox, and the function that it feeds."""
 
-SHARED = {"patient": "review", "confirm": "sweep", "probe": "sweep"}
+SHARED = {"patient": "review", "status": "apply", "confirm": "sweep", "probe": "sweep"}
 """Inboxes that share another's queue in AWS. Here each has a queue, so that a test can look into
 one inbox."""
 

@@ -31,7 +31,6 @@ from bellhop.celbox.limits import Limits, add_time
 _PATIENCE = 20.0
 """Seconds on the wall that a cell has beyond ten times its limit, on a machine that is busy."""
 
-_MEBIBYTE = 1024 * 1024
 _PER_BYTE = 64
 """Bytes that a byte of the object may come to, read and converted."""
 

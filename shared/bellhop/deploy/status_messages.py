@@ -25,11 +25,6 @@ SLOW_ERRORS = (ConflictError, NotAllowedError, MissingInputError)
 """Errors whose cure publishes the profile; it is tried again beside that, at long intervals."""
 
 
-def needs_new_inputs(error: BellhopError) -> bool:
-    """Say whether only a change of manifests, or of the objects that they read, cures an error."""
-    return error.code in INPUT_ERRORS or isinstance(error, (NotAllowedError, MissingInputError))
-
-
 def join_errors(errors: Sequence[BellhopError]) -> BellhopError:
     """Join the errors of several objects into one that has the sentence of each, if they fit.
 

@@ -10,6 +10,7 @@ resyncs. By its share one cluster's flood delays no other's event.
                                              patient slow scripts, and work on a whole report
     deploy      deploy    profiles rendered  apply   deployed in one cluster, which may not answer
                                              charts  the same, by workers that have Helm
+                                             status  written to the configuration cluster
     sweep       sweep     clusters listed    confirm hints read back, and labels that follow
                 probe     clusters that are silent or unhealthy
 """
@@ -32,6 +33,7 @@ INBOXES: Mapping[str, str] = {
     "patient": "evaluate",
     "deploy": "deploy",
     "apply": "deploy",
+    "status": "deploy",
     "sweep": "sweep",
     "confirm": "sweep",
     "probe": "sweep",
@@ -337,7 +339,7 @@ class WriteStatus(Envelope, frozen=True):
     """
 
     do: ClassVar[str] = "write-status"
-    usual: ClassVar[str] = "apply"
+    usual: ClassVar[str] = "status"
     ordering: ClassVar[str] = "configuration/{0.kind}/{0.namespace}/{0.name}/{0.cluster}"
     fairness: ClassVar[str] = "configuration" + BACKGROUND
     schema: ClassVar[int] = 2

@@ -16,12 +16,12 @@ locals {
     }
     deploy = {
       # An action of a CloudEvent that deletes is evaluated again; a resync reads Bellhop's writes back.
-      publishes = concat(["apply", "deploy", "evaluate", "review", "sweep"], local.charts)
+      publishes = concat(["apply", "deploy", "evaluate", "review", "status", "sweep"], local.charts)
       blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = { "kubeconfig/*" = "read" }
     }
     sweep = {
-      publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
+      publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "status", "sweep"]
       blobs     = { "" = ["DeleteObject", "GetObject", "PutObject"] }
       # It renews registrations before the senders' credentials expire, and keeps the credentials of
       # a former cluster of the same name. It does not create a cluster that was deregistered. Where
@@ -33,7 +33,7 @@ locals {
     }
     schedule = {
       # It evaluates classifiers again after their pause.
-      publishes = ["apply", "confirm", "deploy", "patient", "probe", "review", "sweep"]
+      publishes = ["apply", "confirm", "deploy", "patient", "probe", "review", "status", "sweep"]
       blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = {}
     }
@@ -41,7 +41,7 @@ locals {
     # It has deploy's rights to apply a profile, and publishes the rest of its work to itself; deploy
     # counts the stage of a promotion that has waited for it.
     for each in local.charts : each => {
-      publishes = ["apply", "charts", "deploy", "sweep"]
+      publishes = ["apply", "charts", "deploy", "status", "sweep"]
       blobs     = { "" = ["GetObject", "PutObject"] }
       secrets   = { "kubeconfig/*" = "read" }
     }

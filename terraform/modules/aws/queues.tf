@@ -10,6 +10,7 @@ locals {
     patient  = { stage = "evaluate", queue = "review" }
     deploy   = { stage = "deploy", queue = "deploy" }
     apply    = { stage = "deploy", queue = "apply" }
+    status   = { stage = "deploy", queue = "apply" }
     confirm  = { stage = "sweep", queue = "sweep" }
     sweep    = { stage = "sweep", queue = "sweep" }
     probe    = { stage = "sweep", queue = "sweep" }

@@ -14,11 +14,11 @@ locals {
     }
     deploy = {
       # An action of a CloudEvent that deletes is evaluated again; a resync reads Bellhop's writes back.
-      publishes = concat(["apply", "deploy", "evaluate", "review", "sweep"], local.charts)
+      publishes = concat(["apply", "deploy", "evaluate", "review", "status", "sweep"], local.charts)
       secrets   = { kubeconfig = "read_secrets" }
     }
     sweep = {
-      publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
+      publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "status", "sweep"]
       # It renews registrations before the senders' credentials expire, and keeps the credentials of
       # a former cluster of the same name. Where objects register clusters, it stores and deletes their
       # kubeconfigs. A write that lost the race deletes what it created.
@@ -36,7 +36,7 @@ locals {
     # It has deploy's rights to apply a profile, and publishes the rest of its work to itself; deploy
     # counts the stage of a promotion that has waited for it.
     for each in local.charts : each => {
-      publishes = ["apply", "charts", "deploy", "sweep"]
+      publishes = ["apply", "charts", "deploy", "status", "sweep"]
       secrets   = { kubeconfig = "read_secrets" }
     }
   })

@@ -9,6 +9,7 @@ locals {
     patient  = "evaluate"
     deploy   = "deploy"
     apply    = "deploy"
+    status   = "deploy"
     confirm  = "sweep"
     sweep    = "sweep"
     probe    = "sweep"

@@ -25,6 +25,7 @@ from bellhop.state.messages import (
     Resync,
     ReviewAccess,
     ScanDrift,
+    WriteStatus,
 )
 
 EVENT = str(CloudEvent({"source": "ci", "subject": "web"}).key("builds"))
@@ -47,6 +48,7 @@ EVERY = [
     RefreshTokenKeys("fleet/east"),
     ReviewAccess("fleet/east", "team/ann", "v1/Service", "default", "/v1/Service/default/web"),
     PurgeCluster("fleet/east"),
+    WriteStatus("EventTrigger", "", "made"),
 ]
 
 
@@ -141,6 +143,11 @@ def test_rings_never_wait_behind_sweeps() -> None:
         assert replace(kind, event_at="now").share != kind.share
     assert Apply("t", "a/b", "p", "a/c").share != Apply("t", "a/b", "p", "a/d").share
     assert Apply("t", "a/b", "p", "a/c").share != Apply("t", "a/z", "p", "a/c").share
+
+
+def test_deployments_never_wait_behind_statuses() -> None:
+    """A status pauses where Pub/Sub pushed it, which then pushes fewer messages of its inbox."""
+    assert [each.do for each in EVERY if each.inbox == WriteStatus.usual] == [WriteStatus.do]
 
 
 def test_objects_never_wait_behind_cloud_events() -> None:

@@ -118,6 +118,7 @@ _WORKERS = {
     "patient": 1,
     "deploy": 2,
     "apply": 32,
+    "status": 8,
     CHARTS: 4,
     "confirm": 16,
     "sweep": 16,

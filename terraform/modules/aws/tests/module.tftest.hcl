@@ -105,7 +105,7 @@ run "needs_packages_alone" {
   }
 
   assert {
-    condition     = local.rights.deploy.publishes == ["apply", "deploy", "evaluate", "review", "sweep"]
+    condition     = local.rights.deploy.publishes == ["apply", "deploy", "evaluate", "review", "status", "sweep"]
     error_message = "Deploy hands nothing over."
   }
 
@@ -348,7 +348,7 @@ run "leaves_instances_to_ingest_in_a_new_account" {
   }
 
   assert {
-    condition     = local.queue_of == { apply = "deploy", charts = "charts", confirm = "sweep", deploy = "deploy", evaluate = "evaluate", patient = "evaluate", probe = "sweep", review = "evaluate", sweep = "sweep" }
+    condition     = local.queue_of == { apply = "deploy", charts = "charts", confirm = "sweep", deploy = "deploy", evaluate = "evaluate", patient = "evaluate", probe = "sweep", review = "evaluate", status = "deploy", sweep = "sweep" }
     error_message = "The inboxes of a function share a queue."
   }
 }

@@ -208,7 +208,7 @@ run "has_no_topic_for_charts_unless_asked" {
   command = plan
 
   assert {
-    condition     = keys(google_pubsub_topic.inbox) == ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"] && keys(google_pubsub_subscription.inbox) == keys(google_pubsub_topic.inbox) && keys(google_pubsub_topic.dead) == keys(google_pubsub_topic.inbox)
+    condition     = keys(google_pubsub_topic.inbox) == ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "status", "sweep"] && keys(google_pubsub_subscription.inbox) == keys(google_pubsub_topic.inbox) && keys(google_pubsub_topic.dead) == keys(google_pubsub_topic.inbox)
     error_message = "Who has no charts has no topic for them."
   }
 
@@ -253,7 +253,7 @@ run "deploys_charts_by_a_function_of_their_own" {
   }
 
   assert {
-    condition     = [for each in keys(google_pubsub_topic_iam_member.publish) : each if strcontains(each, "charts")] == ["charts-apply", "charts-charts", "charts-deploy", "charts-sweep", "deploy-charts", "group:operators@example.com-charts", "schedule-charts"]
+    condition     = [for each in keys(google_pubsub_topic_iam_member.publish) : each if strcontains(each, "charts")] == ["charts-apply", "charts-charts", "charts-deploy", "charts-status", "charts-sweep", "deploy-charts", "group:operators@example.com-charts", "schedule-charts"]
     error_message = "Deploy hands charts over, and what is left of them or rested comes again."
   }
 
