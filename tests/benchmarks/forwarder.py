@@ -62,7 +62,7 @@ def main(
         beside(f"{rounds} rounds of {each} writes", in_turns(rounds, **blocks))
         rig.settle()
         sent = [
-            (arrived - datetime.fromisoformat(item["sent"]).timestamp()) * 1000
+            (arrived - datetime.fromisoformat(item["rang"]).timestamp()) * 1000
             for item, arrived in zip(rig.inbox.items, rig.inbox.times, strict=True)
         ]
         middle, late = percentile(sent, 50), percentile(sent, 99)

@@ -142,7 +142,10 @@ def _comparable(count: Count) -> dict[str, float]:
 
 @pytest.mark.parametrize("cloud", BILLS)
 def test_an_event_costs_the_same_whatever_else_there_is(cloud: str) -> None:
-    """Beside its destinations, of which each costs what the one before did."""
+    """Beside its destinations, of which each costs what the one before did.
+
+    One read of eight depends on what the process that gets the message has cached.
+    """
     one, ten, hundred = (
         counted()[cloud][f"an event, {many} destination{'s' * (many > 1)}"] for many in (1, 10, 100)
     )
@@ -150,7 +153,7 @@ def test_an_event_costs_the_same_whatever_else_there_is(cloud: str) -> None:
     for unit in ("read", "written"):
         of_one, of_ten, of_hundred = (each.units[unit] for each in (one, ten, hundred))
         first, later = (of_ten - of_one) / 9, (of_hundred - of_ten) / 90
-        assert later == pytest.approx(first, rel=0.1)
+        assert later == pytest.approx(first, rel=0.15)
 
 
 def test_what_pubsub_carries_is_a_kilobyte_a_request_at_least() -> None:
