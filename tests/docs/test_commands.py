@@ -169,8 +169,8 @@ def test_the_readme_leads_to_an_event_that_is_seen(
     (tmp_path / "README.md").write_text(text)
     lines = [each.command for each in typed(tmp_path / "README.md")]
     bellhop = [shlex.split(line) for line in lines if line.startswith("bellhop ")]
-    assert [words[1] for words in bellhop] == ["serve", "register", "apply", "show"]
-    serve, register, apply, show = bellhop
+    assert [words[1] for words in bellhop] == ["serve", "register", "get", "apply", "show"]
+    serve, register, get, apply, show = bellhop
     with Nursery() as nursery, Terminal(own, ROOT) as terminal:
         pod = Pod(source_cluster, tmp_path, nursery)
         user = User(source_cluster.kubeconfig())
@@ -178,6 +178,8 @@ def test_the_readme_leads_to_an_event_that_is_seen(
         served = nursery.start([program, *serve[1:]], tmp_path / "serve.log", cwd=ROOT, env=own)
         _await(tmp_path / "serve.log", '"Bellhop serves"', served)
         terminal.follow(Typed(shlex.join(register)))
+        # The table is as wide as the terminal.
+        assert "no heartbeat" in terminal.type(shlex.join(get))[1]
         # What nodes do, of which this cluster has none.
         pod.run()
         terminal.follow(Typed(shlex.join(apply)))

@@ -10,12 +10,12 @@ from typing import Any
 
 from bellhop.api.kinds import parse_all, read_documents
 from bellhop.installation import Installation
-from bellhop.state.cluster import Cluster
+from bellhop.state.cluster import MANAGEMENT, Cluster
 
 
 def name_cluster(name: str) -> str:
-    """Return the key of a cluster: of the namespace `fleet`, if its name says none."""
-    return name if "/" in name else f"fleet/{name}"
+    """Return the key of a cluster: all but the management cluster are in `fleet`."""
+    return name if name == MANAGEMENT else f"fleet/{name}"
 
 
 class Owner:
@@ -25,7 +25,7 @@ class Owner:
         self.here = here
 
     def register(self, name: str, kubeconfig: Mapping[str, Any], **labels: str) -> None:
-        """Add a cluster whose token is its name: `fleet/NAME`, or `NAMESPACE/NAME`."""
+        """Add a cluster whose token is its name: `fleet/NAME`, or `mgmt/mgmt`."""
         key = name_cluster(name)
         namespace, _, own = key.partition("/")
         self.here.secrets.put(f"kubeconfig/{key}", json.dumps(kubeconfig).encode())

@@ -14,7 +14,7 @@ from bellhop.clusters.records import InstallationId, Installations
 from bellhop.core.gvk import GVK
 from bellhop.core.sveltos_annotations import INSTALLATION, INSTALLATION_ADDRESS
 from bellhop.errors import ConflictError, PermanentError
-from bellhop.ports.kube import Kube, Manifest
+from bellhop.ports.kube import Kube
 from bellhop.registration.forwarder_manifests import NAME, NAMESPACE
 
 _MARKED = (
@@ -78,11 +78,12 @@ def _marks(kube: Kube) -> Iterator[InstallationId]:
 
 def _read(kube: Kube, gvk: GVK, name: str) -> Mapping[str, Any]:
     try:
-        there: Manifest = kube.get(gvk, "", name) or {}
+        metadata = (kube.get(gvk, "", name) or {}).get("metadata") or {}
     except PermanentError:
         return {}
-    found = (there.get("metadata") or {}).get("annotations")
-    return found if isinstance(found, Mapping) else {}
+    found = metadata.get("annotations")
+    # After a deregistration the namespace is there until all in it is deleted.
+    return found if isinstance(found, Mapping) and "deletionTimestamp" not in metadata else {}
 
 
 def _text(annotations: Mapping[str, Any], name: str) -> str:

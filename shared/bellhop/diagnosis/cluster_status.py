@@ -72,9 +72,7 @@ def read_health(here: InstallationView, cluster: str) -> Health:
 
 def add_call(health: Health, unanswered: str) -> Health:
     """Return the health of a cluster after a call; `unanswered` is its error, if any."""
-    if not unanswered:
-        return health
-    return replace(health, state="Down", message=unanswered, since=None)
+    return replace(health, state="Down", message=unanswered, since=None) if unanswered else health
 
 
 def _find_silence_begin(here: InstallationView, cluster: str) -> datetime | None:
@@ -120,11 +118,13 @@ def describe_resumption(cluster: str) -> str:
 
 def display_state(here: Installation, cluster: Cluster, health: Health) -> tuple[str, str]:
     """Return the displayed state of a cluster, and its reason: a healthy one may be Paused."""
+    waits = sends_heartbeats(cluster) and here.records.hearings.get(cluster.key) is None
+    message = health.message or "no heartbeat of its forwarder yet" * waits
     pause = pause_of(cluster, here.records.clock.now())
     if pause is None:
-        return health.state, health.message
+        return health.state, message
     state = "Paused" if health.state == "Healthy" else health.state
-    return state, "; ".join(filter(None, (health.message, f"it {pause}")))
+    return state, "; ".join(filter(None, (message, f"it {pause}")))
 
 
 def sends_heartbeats(cluster: Cluster) -> bool:
@@ -158,13 +158,10 @@ def describe_silence(here: InstallationView, cluster: str) -> str:
 def describe_subscription(here: Installation, cluster: str) -> str:
     """Return what keeps a cluster's forwarder from its NATS, if its heartbeat is not late."""
     beat = here.records.hearings.get(cluster)
-    if (
-        beat is None
-        or not beat.messaging
-        or abs(here.records.clock.now() - beat.at) > HEARTBEAT_TIMEOUT
-    ):
+    if beat is None or abs(here.records.clock.now() - beat.at) > HEARTBEAT_TIMEOUT:
         return ""
-    return f"its forwarder hears no CloudEvents of its NATS: {beat.messaging}"
+    said = "its forwarder hears no CloudEvents of its NATS: "
+    return beat.messaging and said + beat.messaging
 
 
 def describe_address_change(here: Installation, cluster: Cluster) -> str:

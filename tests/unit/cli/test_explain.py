@@ -52,9 +52,9 @@ def test_a_trigger_is_named_as_everywhere(bellhop: Bellhop, words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        ("", 2, "write CLUSTER KIND NAMESPACE/NAME, or: trigger NAME"),
-        ("trigger", 2, "write CLUSTER KIND NAMESPACE/NAME, or: trigger NAME"),
-        ("a b c d", 2, "write CLUSTER KIND NAMESPACE/NAME, or: trigger NAME"),
+        ("", 2, "write CLUSTER KIND [NAMESPACE/]NAME, or: trigger NAME"),
+        ("trigger", 2, "write CLUSTER KIND [NAMESPACE/]NAME, or: trigger NAME"),
+        ("a b c d", 2, "write CLUSTER KIND [NAMESPACE/]NAME, or: trigger NAME"),
         ("worklod svc x", 1, "there is no cluster 'worklod'; did you mean 'workload'?"),
         ("workload svc a/b -n c", 2, "'a/b' and -n c name two namespaces"),
         ("workload servce default/x", 1, "did you mean 'Service'?"),

@@ -115,6 +115,17 @@ def test_counts_no_misses_where_nothing_sends_events(bellhop: Bellhop, here: Ins
 
 
 @pytest.mark.usefixtures("served")
+def test_names_the_first_heartbeat_that_is_due(bellhop: Bellhop, here: Installation) -> None:
+    """A cluster that was registered just now is healthy, and its forwarder may not run."""
+    send_events(here, registered_at=fleet.now())
+    words = "no heartbeat of its forwarder yet"
+    assert words in bellhop("get", "clusters", "-o", "wide").stdout
+    here.records.hearings.put(CLUSTER, Heartbeat(fleet.now(), 0.0, "0.1.0"))
+
+    assert words not in bellhop("get", "clusters", "-o", "wide").stdout
+
+
+@pytest.mark.usefixtures("served")
 @pytest.mark.parametrize("how", ["direct", "audit"])
 def test_awaits_no_heartbeat_of_an_api_server(
     bellhop: Bellhop, here: Installation, how: str

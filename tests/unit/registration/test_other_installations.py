@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.clusters import installation_mark
 from bellhop.core.gvk import GVK, Resource
 from bellhop.core.sveltos_annotations import INSTALLATION, INSTALLATION_ADDRESS
 from bellhop.diagnosis.orphans import list_orphans, remove_orphans
@@ -167,4 +168,8 @@ def test_a_cluster_of_another_installation_is_taken_over_only_when_asked(
     register(other, wished(source_cluster))
     deregister(other, KEY)
     assert source.get(WEBHOOK, "", NAME) is None
+    space = source.get(SPACE, "", NAMESPACE)
+    assert space
+    assert space["metadata"]["deletionTimestamp"]
+    assert installation_mark.other(here.records.installations, source) == ""
     opened.close()

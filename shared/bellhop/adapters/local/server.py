@@ -64,8 +64,11 @@ _BACKLOG = 512
 _SAY_SECONDS = 60.0
 _SHARE_OF_FILES = 0.75
 _FAILURES: dict[int, tuple[type[BellhopError], str]] = {
-    errno.EADDRINUSE: (ConflictError, "another process listens there. Choose another port"),
-    errno.EACCES: (DeniedError, "ports below 1024 need rights. Choose another port"),
+    errno.EADDRINUSE: (
+        ConflictError,
+        "another process listens there. Choose another port by --listen",
+    ),
+    errno.EACCES: (DeniedError, "ports below 1024 need rights. Choose another port by --listen"),
 }
 
 

@@ -105,7 +105,7 @@ def _read_words(words: tuple[str, ...]) -> tuple[str, ...]:
         words = tuple(filter(None, split_kind(last, [TRIGGER])))
     is_trigger = len(words) == _WORDS - 1 and singular_name(words[0]) == TRIGGER
     if not is_trigger and len(words) != _WORDS:
-        raise click.UsageError("write CLUSTER KIND NAMESPACE/NAME, or: trigger NAME")
+        raise click.UsageError("write CLUSTER KIND [NAMESPACE/]NAME, or: trigger NAME")
     return words
 
 
