@@ -1,4 +1,4 @@
-"""What documented examples do in two clusters, whatever carries the events of the first."""
+"""Scenarios of documented examples in two clusters, whatever carries the events of the first."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing import Any
 from bellhop.adapters.gcp.queue import DEAD
 from bellhop.adapters.gcp.services import Services
 from bellhop.core.address_policy import LOCAL
-from bellhop.core.gvk import GVK, ObjectKey
+from bellhop.core.gvk import ObjectKey
 from bellhop.errors import TemporaryError, UnreachableError
 from bellhop.logs import Log
 from bellhop.runtime.gcp.installation import installation
@@ -32,13 +32,9 @@ from tests.functions.owner import Owner, name_cluster
 from tests.functions.writes import Writes
 from tests.lab.frameworks import Answer, Function, Functions
 from tests.lab.google_storage import Storage
+from tests.scenarios import ADDRESSES, EXAMPLES, SERVICE, TWIN, WEB
 from tests.waiting import eventually
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-SERVICE = GVK("", "v1", "Service")
-WEB = ObjectKey(SERVICE, "default", "web")
-TWIN = ObjectKey(SERVICE, "external", "external-web")
-ADDRESSES = ObjectKey(GVK("", "v1", "Endpoints"), "external", "external-web")
 BATCH = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
 
 STAGES = {

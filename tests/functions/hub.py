@@ -17,9 +17,9 @@ from bellhop.core.gvk import GVK, ObjectKey
 from bellhop.state.cluster import MANAGEMENT
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
-from tests.functions.gcp_lab import BATCH, EXAMPLES, gone
+from tests.functions.gcp_lab import BATCH, gone
 from tests.functions.owner import Owner, name_cluster
-from tests.scenarios import SCENARIOS, read_example
+from tests.scenarios import EXAMPLES, SCENARIOS, read_example
 from tests.waiting import eventually
 
 HUB, TEAM = "hub", "web"

@@ -23,10 +23,11 @@ from bellhop.state.deployment import Inventory
 from bellhop.state.envelope import Envelope
 from bellhop.state.messages import INBOXES, Apply, Evaluate, Instantiate, Resync
 from tests.cli.conftest import on_gcp
-from tests.functions.gcp_lab import ADDRESSES, TWIN, WEB, Flow, Stand, balanced
+from tests.functions.gcp_lab import Flow, Stand, balanced
 from tests.functions.writes import Deaths, Halt, Happens
 from tests.lab.frameworks import Answer
 from tests.lab.google import Emulator
+from tests.scenarios import ADDRESSES, TWIN, WEB
 from tests.waiting import eventually
 
 SOURCE, DESTINATION = "fleet/source", "fleet/destination"

@@ -10,7 +10,8 @@ from typing import Any
 
 from bellhop.core.gvk import GVK, ObjectKey
 from tests.fakes.manifests import feeding, join, seed, watching
-from tests.functions.gcp_lab import ADDRESSES, BATCH, SERVICE, WEB, Flow
+from tests.functions.gcp_lab import BATCH, Flow
+from tests.scenarios import ADDRESSES, SERVICE, WEB
 
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
 

@@ -18,22 +18,13 @@ from bellhop.core.address_policy import LOCAL
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from tests.cli.conftest import NOWHERE, House, on_aws, on_gcp
-from tests.functions.gcp_lab import (
-    ADDRESSES,
-    EXAMPLES,
-    TWIN,
-    WEB,
-    Project,
-    Stand,
-    balanced,
-    gone,
-    ports,
-)
+from tests.functions.gcp_lab import Project, Stand, balanced, gone, ports
 from tests.functions.lab import Account, Lambda
 from tests.functions.sender import ClusterSender, to_lambda
 from tests.lab.eks import NAME, Eks
 from tests.lab.google_container import Gke
 from tests.lab.moto import REGION, Moto
+from tests.scenarios import ADDRESSES, EXAMPLES, TWIN, WEB
 from tests.waiting import await_rights
 
 pytestmark = pytest.mark.thorough

@@ -21,11 +21,12 @@ from bellhop.settings import Settings
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from tests.cli.conftest import NOWHERE, House, embedded, on_aws, on_gcp
-from tests.functions.gcp_lab import ADDRESSES, EXAMPLES, TWIN, WEB, Project, Stand, balanced, ports
+from tests.functions.gcp_lab import Project, Stand, balanced, ports
 from tests.functions.gcp_lab import gone as gone_item
 from tests.functions.lab import Account, Lambda
 from tests.functions.sender import ClusterSender, Post, by_https, to_lambda
 from tests.functions.test_moving import PASSPHRASE, leave
+from tests.scenarios import ADDRESSES, EXAMPLES, TWIN, WEB
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.thorough
