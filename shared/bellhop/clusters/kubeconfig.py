@@ -27,6 +27,8 @@ from bellhop.errors import InvalidError, TooLargeError
 LARGEST = 1 << 20
 """Bytes of a kubeconfig, and of a certificate file that it names."""
 
+NO_KUBECONFIG = "this is not a kubeconfig; give the output of `kubectl config view --raw --flatten`"
+
 _NAMED_AT_MOST = 20
 _VERSION_LENGTH = 32
 _JWT_PARTS = 3
@@ -236,7 +238,7 @@ def _document(given: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         given = parse(given)
     if not isinstance(given, Mapping):
-        raise InvalidError("the kubeconfig is not a mapping; give the whole file")
+        raise InvalidError(NO_KUBECONFIG)
     return given
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from bellhop.clusters.kubeconfig import NO_KUBECONFIG
 from bellhop.errors import InvalidError
 
 _DEEPEST = 50
@@ -42,13 +43,13 @@ def _require_plain(events: Iterator[yaml.Event]) -> None:
     for event in events:
         mark = event.start_mark
         place = f"line {mark.line + 1 if mark else 1} of the kubeconfig"
+        if not depth and isinstance(event, yaml.AliasEvent | yaml.ScalarEvent):
+            raise InvalidError(NO_KUBECONFIG)
         if isinstance(event, yaml.AliasEvent):
             raise InvalidError(f"{place} refers to an anchor; write the value out")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.ScalarEvent) and _is_laborious(event):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.ScalarEvent) and _is_laborious(event):
             raise InvalidError(f"{place} has a long text with colons; put it in quotes")
         if depth > _DEEPEST:
             raise InvalidError(f"{place} is nested deeper than {_DEEPEST} levels")

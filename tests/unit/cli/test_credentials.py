@@ -178,7 +178,7 @@ def test_reads_a_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        pytest.param("", "standard input: the kubeconfig is not a mapping", id="nothing"),
+        pytest.param("", "standard input: this is not a kubeconfig", id="nothing"),
         pytest.param("a" * (1 << 20) + "a", "cannot read 'standard input'", id="too much"),
         pytest.param(
             "a: &a [*a]",

@@ -561,8 +561,8 @@ def test_says_where_the_yaml_breaks_without_quoting_it() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("just text", "is not a mapping", id="text"),
-        pytest.param("", "is not a mapping", id="nothing"),
+        pytest.param("just text", "is not a kubeconfig", id="text"),
+        pytest.param("", "is not a kubeconfig", id="nothing"),
         pytest.param("!!python/object/apply:os.system [ls]", "is not valid YAML", id="code"),
         pytest.param(b"\xff\xfe\xff", "is not valid YAML", id="not text"),
         pytest.param("a: 2026-99-99", "is not valid YAML", id="not a date"),
@@ -597,6 +597,8 @@ def _doubling(first: str, step: str) -> str:
             id="merges",
         ),
         pytest.param("a: &a [*a]", "refers to an anchor", id="itself"),
+        pytest.param("# Notes\n\n*When it rains*", "is not a kubeconfig; give", id="Markdown"),
+        pytest.param("notes " * 2000 + "why: none", "is not a kubeconfig", id="prose"),
         pytest.param("a: 1" + ":1" * 300_000, "long text with colons", id="base of 60"),
         pytest.param("a: 1" + ":1" * 300_000 + ".0", "long text with colons", id="fraction of 60"),
     ],
